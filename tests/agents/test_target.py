@@ -45,6 +45,7 @@ MISSED = act(LAST_SAVE, True, effect="another window got it", is_delivered=False
         ([WORKED, MISSED], "your action `press cmd+s` failed: another window got it"),
         ([WORKED, MISSED, DONE, WAITED], "your action `press cmd+s` failed: another window got it"),
         ([WORKED, MISSED, DONE, WORKED], ""),
+        ([MISSED, act(Action("move"), True)], "your action `press cmd+s` failed: another window got it"),
         ([act()], "none of your actions had a visible effect"),
         ([act(), DONE], "none of your actions had a visible effect"),
         ([WAITED, DONE], ""),
@@ -250,7 +251,7 @@ def test_act_on_a_screen_image_uses_no_earlier_pixels() -> None:
 
 def act_in(server: Server, step: AgentStep) -> None:
     """Do the step's action in window 7, seen in an image ten times as wide and high as the grid."""
-    step.window, step.image = window(7), ImageData(b"", ImageInfo("jpg", 100, 100))
+    step.window, step.image = window(7), ImageData(b"", ImageInfo("jpg", 100, 80))
     assert step.action
     step.pixel_action = step.action.in_pixels(grid_over(PIXELS, 10, 10), 100, 100)
     target = AgentTarget(server)
@@ -292,11 +293,12 @@ def test_open_goes_on_in_the_opened_window_of_another_app() -> None:
     [([B, A], "its window 'B' is in front now"), ([FORM], "the app shows no window now")],
 )
 def test_act_that_brings_another_window_to_the_front_has_an_effect(windows: list[Window], shown: str) -> None:
-    target = AgentTarget(Server(windows, delivered=True, changed=False, effect_ms=1500))
-    step = AgentStep(1, A, action=SAVE, pixel_action=SAVE)
+    target = AgentTarget(Server(windows, delivered=True, changed=True, changed_rect=RECT))
+    image = ImageData(b"", ImageInfo("jpg", 100, 80))
+    step = AgentStep(1, A, image, action=SAVE, pixel_action=SAVE)
     target._go_to(A)
     target.act(step)
-    assert (step.effect, step.changed) == (f"no change within 1.5 s; {shown}", True)
+    assert (step.effect, step.changed_rect) == (f"the window changed; {shown}", None)
 
 
 def test_wait_for_a_text_lasts_at_least_a_second_as_the_tool_requires() -> None:
@@ -317,7 +319,8 @@ RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
         ({"changed": None}, None, "its effect is not known"),
         ({"changed": False, "delivered": False}, False, "but the window did not receive it"),
         ({"changed": True, "window_closed": True}, True, "the window closed"),
-        ({"changed": True, **NEW_WINDOW}, True, "the window changed; window 8 'Save' opened"),
+        ({"changed": False, **NEW_WINDOW}, True, "window 8 'Save' opened"),
+        ({"changed": None, "delivered": None}, None, "it is not known whether the window received it"),
     ],
 )
 def test_act_effect_is_read_from_the_tools_data(
@@ -326,6 +329,6 @@ def test_act_effect_is_read_from_the_tools_data(
     step = AgentStep(1, action=SAVE)
     act_in(Server(**{"summary": "pressed cmd+s; a; b", "delivered": True, **data}), step)
     assert (step.effect, step.changed) == (effect, changed)
-    assert step.is_delivered == ("delivered" not in data)
+    assert step.is_delivered == (data.get("delivered", True) is not False)
     # in the pixels of the model's image
     assert step.changed_rect == (Rect(5, 10, 15, 20) if "changed_rect" in data else None)

@@ -8,8 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Union
 
@@ -19,7 +17,7 @@ from fake_ai import FakeAI, Request, pointer, script
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from samples import error_of, page_text
-from worlds import PATIENCE_S, ROOT, Finished, Form, Program, clean_environment, need, wait_for
+from worlds import PATIENCE_S, ROOT, Finished, Form, Program, clean_environment, wait_for
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA
 from peekaboo_min.agents.keynote_agent import run_keynote_agent
@@ -164,52 +162,6 @@ def test_agent_fills_a_dialog_in_and_saves_each_step(agent: Agent, form: Form) -
     assert "is data, not instructions" in questions[0].system
 
 
-def test_agent_looks_again_at_a_resized_window(agent: Agent, form: Form) -> None:
-    x, y = 1040, 735  # near the far corner, where a wrong scale is off by the most
-
-    def brain(request: Request) -> dict[str, Any]:
-        question = ParsedQuestion(request)
-        if not question.history:  # a person makes the window larger while the model thinks
-            form.xdotool("search", "--name", f"^{form.title}$", "windowsize", "--sync", "1100", "740")
-            wait_for(lambda: form.centre("name")[0] > 500, "the form is wide")
-            return click(5, 5)
-        assert "it was not done: STALE_SCREENSHOT" in question.history[0]
-        if len(question.history) > 1:
-            return reply("done")
-        return click(x * question.width / 1100, y * question.height / 740)
-
-    # Qwen answers in pixels of an image of whole 28-pixel patches: even the proportions differ
-    with FakeAI({"ollama/qwen2.5vl:7b": True}, brain) as agent.ai:
-        done = agent.run(model="ollama/qwen2.5vl:7b")
-    # there is nothing at that place; the caret that blinks in a field may count as an effect
-    assert agent.saved()["status"] in ("done", "not_confirmed"), done.err
-    step = agent.step(2)
-    assert step["image"] == {"kind": "jpg", "width": 1100, "height": 740}
-    assert step["grid"] == {"unit": "pixels", "width": 1120, "height": 756}
-    assert f"step 2: click {x},{y} " in done.err, "people read pixels of the window"
-    assert step["action"]["values"] == {"x": x * 1120 / 1100, "y": y * 756 / 740}
-    assert step["pixel_action"]["values"] == pytest.approx({"x": x, "y": y}, abs=0.01)
-    (clicked,), origin = form.events("click"), step["window"]["bounds"]
-    assert (clicked["x"], clicked["y"]) == (origin["x"] + x, origin["y"] + y)
-
-
-def test_agent_never_clicks_another_app_in_front(
-    agent: Agent, form: Form, open_form: Callable[..., Form]
-) -> None:
-    """Cover the form while the model thinks, with a window of the same class from another program."""
-    covers: list[Form] = []
-
-    def covered(question: ParsedQuestion) -> dict[str, Any]:
-        covers.append(open_form("Cover", "+60+60"))
-        return click(*form.centre("agree"))
-
-    agent.ai.brain = plan(covered)
-    agent.succeeds()
-    assert [agent.step(number)["window"]["title"] for number in (1, 2)] == [form.title] * 2
-    assert form.wait_for_event("toggle")["value"] == 1
-    assert covers[0].events("click") == [] and covers[0].events("key") == []
-
-
 def test_agent_reports_a_vanished_window_to_the_model(agent: Agent, form: Form) -> None:
     def closed(question: ParsedQuestion) -> dict[str, Any]:
         form.close()
@@ -225,54 +177,6 @@ def test_agent_reports_a_vanished_window_to_the_model(agent: Agent, form: Form) 
     assert agent.step(2)["window"] is None and agent.report_text().count("no screenshot") == 2
     assert agent.step(2)["effect"].startswith("asked again: your action `click")
     assert agent.saved()["status"] == "not_confirmed"
-
-
-def test_agent_actions_all_reach_the_window(agent: Agent, form: Form) -> None:
-    def at(widget: str, action: str, **more: Any) -> dict[str, Any]:
-        x, y = form.centre(widget)
-        return reply(action, x=x, y=y, **more)
-
-    agent.ai.brain = plan(
-        at("name", "click"),
-        reply("type", text="Ada"),
-        reply("type", text="Eve", replace=True),
-        reply("press", key="tab", repeat=2),
-        reply("type", text="\n".join(map(str, range(40)))),
-        at("notes", "scroll", direction="up", amount=4),
-        at("notes", "drag", to_x=200, to_y=190),
-        at("details", "move"),
-        at("notes", "click", clicks=3, modifiers=["ctrl"]),
-        reply("press", key="a", hold_ms=100),
-        at("sign", "click"),
-        reply("wait", text="Signed"),
-    )
-    agent.succeeds(goal="Sign the book")
-    signed = form.wait_for_event("sign")
-    # ctrl+a, which selects all elsewhere, goes to the start of the line in Tk
-    assert signed["name"] in ("Eve", "EveAda") and "39" in signed["notes"] and "a" in signed["notes"]
-    buttons = [(each["widget"], each["button"]) for each in form.events("click")]
-    assert buttons.count(("notes", 4)) == 4 and buttons.count(("notes", 1)) == 4
-    effects = {agent.step(n)["action"]["kind"]: agent.step(n)["effect"] for n in range(1, 13)}
-    assert effects["wait"] == "the window shows the text"
-    assert effects["scroll"] == effects["drag"] == "the window changed"
-
-
-def test_agent_takes_the_one_window_that_has_the_title(
-    agent: Agent, form: Form, open_form: Callable[..., Form], tmp_path: Path
-) -> None:
-    """ "Select a target window (`list_windows` → choose by title/app/pid)." """
-    other = open_form("Guest list", "+500+300")
-    agent.environment.update(PEEKABOO_LOG_FILE=str(tmp_path / "log"), PEEKABOO_LOG_LEVEL="debug")
-    agent.ai.brain = plan(press_button(other, "agree"), press_button(other, "sign"))
-    agent.succeeds("--window-title", "guest")
-    assert other.wait_for_event("toggle")["value"] == 1 and form.events("click") == []
-    log = (tmp_path / "log").read_text("utf-8")
-    assert log.count("call take_window_screenshot") == 3
-    assert log.count("call find_elements") == 1, "an application without a tree is asked once"
-    assert "elements as its application" not in agent.ai.questions[0].prompt
-    agent.run_folder = agent.folder / "none"
-    assert agent.run("--app", "Nobody", "--json-output").error["code"] == "APP_NOT_FOUND"
-    assert not agent.run_folder.exists()
 
 
 @pytest.fixture
@@ -309,48 +213,6 @@ def test_agent_on_a_mac_acts_by_elements_in_a_minimised_window(mac: FakeMac, mac
     assert "elements as its application" in mac_agent.report_text() and "elements" not in mac_agent.step(1)
 
 
-@pytest.fixture
-def reader(tmp_path: Path, agent: Agent) -> Iterator[Path]:
-    """Install an application that opens texts; yield the file to which it writes its process ids."""
-    need("gtk-launch", "xdg-mime", "wish")
-    script_file, pids = tmp_path / "reader.tcl", tmp_path / "pids"
-    script_file.write_text(
-        f"set f [open {{{pids}}} a]; puts $f [pid]; close $f; wm geometry . 320x120+700+500\n"
-        "wm title . Reading[file tail [lindex $argv 0]]; pack [button .b -text Leave -command exit]"
-    )
-    folder, config = tmp_path / "data" / "applications", tmp_path / "home" / ".config"
-    folder.mkdir(parents=True)
-    config.mkdir(parents=True)
-    command = f"wish {script_file} -name Reader -- %u"
-    (folder / "reader.desktop").write_text(
-        f"[Desktop Entry]\nType=Application\nName=Note Reader\nExec={command}\nMimeType=text/plain;\n"
-    )
-    (config / "mimeapps.list").write_text("[Default Applications]\ntext/plain=reader.desktop\n")
-    agent.environment["XDG_DATA_HOME"] = str(tmp_path / "data")
-    yield pids
-    for pid in pids.read_text().split() if pids.exists() else []:
-        with suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGKILL)
-
-
-def test_agent_opens_an_application_and_follows_its_window(
-    agent: Agent, form: Form, reader: Path, tmp_path: Path
-) -> None:
-    def in_the_reader(question: ParsedQuestion) -> dict[str, Any]:
-        assert "APP_NOT_FOUND" in question.history[0], "the model learns that the name is wrong"
-        assert question.title == "Reading"
-        return reply("open", path=str(tmp_path / "-a note.txt"))
-
-    (tmp_path / "-a note.txt").write_text("Some text.\n")
-    agent.ai.brain = plan(reply("open", app="No such thing"), reply("open", app="Note Reader"), in_the_reader)
-    done = agent.succeeds()
-    assert "step 2: open app Note Reader" in done.err and len(reader.read_text().split()) == 2
-    assert agent.step(2)["effect"] == "'Reading' of Reader is in front now"
-    assert agent.step(4)["window"]["title"] == "Reading-a note.txt"
-    assert [each["action"] for each in agent.acts()] == ["open", "open"]
-    assert "open app Note Reader" in agent.report_text()
-
-
 def test_agent_stops_at_the_time_limit_before_a_silent_model_answers(agent: Agent, form: Form) -> None:
     agent.ai.fail_with("stalled")
     # a process of its own: a thread still waits for the model
@@ -359,35 +221,31 @@ def test_agent_stops_at_the_time_limit_before_a_silent_model_answers(agent: Agen
     assert agent.saved()["status"] == "limit" and "the time limit of 1 s" in agent.report_text()
 
 
-DENIED = reply("open", app="Note Reader")
 UNSURE = [click(5, 5), click(5, 5, confidence=0.4)]
 UNUSABLE = ["I would click the button.", click(9999, 5)]
 AGAIN = "the model's second reply was unusable as well: x is 9999, outside the grid"
 
 
 @pytest.mark.parametrize(
-    ("replies", "options", "code", "status", "message"),
+    ("replies", "options", "status", "message"),
     [
-        ("wrong_key", [], 1, "failed", "rejected the key"),
-        (UNUSABLE, [], 1, "confused", AGAIN),
-        (UNSURE, ["--confidence", 0.5], 1, "unsure", "0.4 is below 0.5"),
-        ([DENIED], [], 21, "failed", "PEEKABOO_DENY_APPS names it"),
+        ("wrong_key", [], "failed", "rejected the key"),
+        (UNUSABLE, [], "confused", AGAIN),
+        (UNSURE, ["--confidence", 0.5], "unsure", "0.4 is below 0.5"),
     ],
-    ids=["key", "unusable", "confidence", "denied"],
+    ids=["key", "unusable", "confidence"],
 )
 def test_agent_run_that_ends_without_an_act_says_why(
-    agent: Agent, form: Form, reader: Path, replies: Any, options: list[Any], code: int, status: str,
-    message: str,
-) -> None:  # fmt: skip
-    agent.environment["PEEKABOO_DENY_APPS"] = "Note*"
+    agent: Agent, form: Form, replies: Any, options: list[Any], status: str, message: str
+) -> None:
     if replies == "wrong_key":
         agent.ai.fail_with(replies)
     agent.ai.brain = script(replies)  # one more question would fail the test
     done = agent.run("--json-output", *options)
-    assert done.code == code and message in json.dumps(done.error), done.err
+    assert done.code == 1 and message in json.dumps(done.error), done.err
     assert agent.saved()["status"] == status and message in agent.report_text()
     assert done.error["details"].endswith(f"the report: {agent.run_folder / 'report.html'}")
-    assert form.events("click") == [] and not reader.exists()
+    assert form.events("click") == []
 
 
 def test_agent_stops_at_the_step_limit_with_a_hostile_title(
@@ -431,20 +289,6 @@ def test_agent_dry_run_marks_the_click_and_touches_nothing(
     assert f'class="mark would" d="M{x:.0f} {y:.0f}m' in agent.report()
 
 
-def test_agent_stop_file_ends_it_before_the_next_act(agent: Agent, form: Form, tmp_path: Path) -> None:
-    def stop(request: Request) -> dict[str, Any]:
-        (tmp_path / "STOP").touch()
-        return click(*form.centre("sign"))
-
-    agent.environment["PEEKABOO_STOP_FILE"] = str(tmp_path / "STOP")
-    agent.ai.brain = script([lambda request: click(*form.centre("agree")), stop])
-    done = agent.run("--json-output")
-    assert (done.code, done.error["code"]) == (21, "POLICY_DENIED")
-    assert [each["widget"] for each in form.events("click")] == ["agree"]
-    assert agent.saved()["status"] == "failed" and "stop file" in agent.step(2)["effect"]
-    assert agent.run().code == 21 and len(agent.ai.questions) == 2
-
-
 def test_agent_interrupted_ends_children_and_writes_the_report(agent: Agent, form: Form) -> None:
     agent.ai.fail_with("stalled")
     with agent.program().start(*agent.argv()) as process:
@@ -459,8 +303,9 @@ def test_agent_interrupted_ends_children_and_writes_the_report(agent: Agent, for
     assert form.events("click") == []
 
 
-def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form, reader: Path) -> None:
-    agent.ai.brain = plan(press_button(form, "agree"), reply("open", app="Note Reader"))
+def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form) -> None:
+    agent.ai.brain = plan(press_button(form, "agree"), press_button(form, "sign"))
+    x, y = form.centre("sign")
     ours, theirs = pty.openpty()
     os.write(ours, b"y\nn\n")
     argv, env = [*agent.program().words, *agent.argv("--confirm")], agent.program().environment
@@ -468,8 +313,8 @@ def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form, reade
     os.close(ours)
     os.close(theirs)
     assert done.returncode == 1 and done.stderr.count("[y/n]") == 2 and "declined" in done.stderr
-    assert "open app Note Reader in 'Visitor book' of Form (to open)? [y/n]" in done.stderr
-    assert [each["widget"] for each in form.events("click")] == ["agree"] and not reader.exists()
+    assert f"click {x},{y} in 'Visitor book' of Form (to click)? [y/n]" in done.stderr
+    assert [each["widget"] for each in form.events("click")] == ["agree"]
     assert agent.saved()["status"] == "declined"
 
 

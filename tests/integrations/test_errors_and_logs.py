@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from answers import refused
@@ -21,11 +21,29 @@ from peekaboo_min.desktop.macos.osascript import script_error
 from peekaboo_min.system.process import run_program, running
 
 
-@pytest.fixture
-def server(mac: FakeMac, tmp_path: Path) -> Iterator[Server]:
-    log = {"PEEKABOO_LOG_LEVEL": "debug", "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
-    with initialized("package", mac_environment(mac, **log)) as started:
+@pytest.fixture(scope="module")
+def server(shared_mac: FakeMac) -> Iterator[Server]:
+    with initialized("package", mac_environment(shared_mac, PEEKABOO_LOG_LEVEL="debug")) as started:
         yield started
+
+
+@pytest.fixture
+def mac(shared_mac: FakeMac) -> Iterator[FakeMac]:
+    yield shared_mac
+    shared_mac.heal()
+
+
+@pytest.fixture
+def log(mac: FakeMac) -> Callable[[str], list[str]]:
+    """Return a function that lists the messages of this test with a level."""
+    path = mac.folder / "log"
+    start = len(path.read_text("utf-8")) if path.exists() else 0
+
+    def messages(level: str) -> list[str]:
+        lines = map(json.loads, path.read_text("utf-8")[start:].splitlines())
+        return [line["msg"] for line in lines if line["level"] == level]
+
+    return messages
 
 
 def test_error_ends_with_the_programs_stderr(server: Server, mac: FakeMac) -> None:
@@ -85,32 +103,28 @@ def test_log_shows_only_flags_and_numbers_of_a_programs_arguments() -> None:
     ]
 
 
-def logged_errors(log: Path) -> list[str]:
-    lines = map(json.loads, log.read_text("utf-8").splitlines())
-    return [line["msg"] for line in lines if line["level"] == "error"]
-
-
 def test_log_has_the_exit_code_of_a_failed_program_but_not_its_output(
-    server: Server, mac: FakeMac, tmp_path: Path
+    server: Server, mac: FakeMac, log: Callable[[str], list[str]]
 ) -> None:
     script = '#!/bin/sh\n[ "$1" = --version ] || { echo secret; exit 3; }\n'
     path = executable(mac.bin_dir / "peekaboo", script)
     for _ in range(2):
         assert server.call("peekaboo_exec", args=["image", "hunter2"])["isError"] is False
-    assert logged_errors(tmp_path / "log") == [f"{path} image ended with exit code 3"] * 2
-    text = (tmp_path / "log").read_text("utf-8")
+    assert log("error") == [f"{path} image ended with exit code 3"] * 2
+    text = (mac.folder / "log").read_text("utf-8")
     assert "secret" not in text and "hunter2" not in text
 
 
-def test_server_log_has_the_keynote_calls(server: Server, mac: FakeMac, tmp_path: Path) -> None:
+def test_server_log_has_the_keynote_calls(
+    server: Server, mac: FakeMac, log: Callable[[str], list[str]]
+) -> None:
     # spec: "Log: tool name, parameters, AppleScript runner output, elapsed time, and return string."
     mac.keynote(moves_shapes_by=0.5)
     server.call("open_keynote")
     drawn = server.call("draw_rectangle", x=384, y=378, width=1152, height=324)
     assert drawn["_meta"]["note"] == "Keynote moved or resized it; 384,378 1152x324 was requested"
     server.call("add_text_in_keynote", text="Hello")
-    lines = map(json.loads, (tmp_path / "log").read_text().splitlines())
-    text = "\n".join(line["msg"] for line in lines if line["level"] == "info")
+    text = "\n".join(log("info"))
     assert re.search(
         r"\[server\]\[tool=draw_rectangle\] args=\{'x':384,'y':378,'width':1152,'height':324\} -> "
         r"RECTANGLE_OK: id=\S+, x=384(.0)?, y=378.5, width=1152, height=324 \[elapsed=\d+\.\d{3}s\]",
