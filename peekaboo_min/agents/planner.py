@@ -190,9 +190,8 @@ Yb2Hde8mQSoRr4cvZC/h1JRwiY7yQeEHAh5sJLFlbWs6xf+5pQwDfuuaf4uLhmcWWJc4HBr+aGphEFtj
 sKByASOQw2v1Jci2sanJrEluL4+Cg6Pj7K1KQMmdC75KaWhkKK2I1QCDFfI7FxAH/s/jPvP5wJqXxg9VQMnF09XPZZ1TQhMARRXtEw==
 """)
 )
-# A grid is accepted if its clicks miss by at most 6 % of the image, and those of the other grid by at least
-# 2.5 times as much. Simulated with 4,000 replies and noise of 2 % of the image: 97.7 % right, none wrong.
-_NEAR, _CLEARLY_WORSE = 0.06, 2.5
+# A grid is accepted if its clicks miss by at most 6 % of the image. Those of the other grid miss by 24 %.
+_NEAR = 0.06
 
 
 def model_check(choice: ModelChoice) -> Result:
@@ -241,6 +240,5 @@ def unit_of(points: dict[str, list[Point]]) -> Optional[str]:
             math.hypot(point.x / grid.width - _SQUARES[digit].x, point.y / grid.height - _SQUARES[digit].y)
             for digit, (point, *_) in points.items()
         )
-    best, other = sorted(errors, key=lambda unit: errors[unit])
-    is_clear = errors[best] <= _NEAR and errors[other] >= _CLEARLY_WORSE * errors[best]
-    return best if is_clear else None
+    best = min(errors, key=lambda unit: errors[unit])
+    return best if errors[best] <= _NEAR else None

@@ -14,7 +14,7 @@ from peekaboo_min.core.models import ImageData, ImageInfo, Result
 from peekaboo_min.core.text import outgoing_data
 from peekaboo_min.frontends.arguments import given_arguments, read_signature
 from peekaboo_min.frontends.server import error_message, success_message
-from peekaboo_min.tools.act_tools import click, focus_window, type_text
+from peekaboo_min.tools.act_tools import click, focus_window, scroll, type_text
 from peekaboo_min.tools.capture_tools import image, screenshot_app_window
 
 
@@ -114,6 +114,7 @@ UNCHANGED: list[tuple[Any, dict[str, Any]]] = [
     (image, {"window_id": False, "return_data": False}),
     (focus_window, {"window_id": 0}),
     (image, {"windowid": 0, "a": ""}),
+    (scroll, {"x": 0, "y": 0}),
 ]
 
 

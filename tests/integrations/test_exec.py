@@ -73,14 +73,14 @@ def test_exec_keeps_the_output_from_before_a_timeout(shell: Program, tmp_path: P
     # spec: "`timeout_seconds` (optional) `number`: process timeout"
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "work").mkdir()
-    line = f"echo halfway; cp {shlex.quote(str(tmp_path))}/a.png b.png; exec sleep 600"
+    line = f"echo halfway; echo err >&2; cp {shlex.quote(str(tmp_path))}/a.png b.png; exec sleep 600"
     argv = ["exec", "--timeout-seconds", "3", "--cwd", tmp_path / "work"]
     done, as_json = in_parallel(
         lambda options: shell.run(*argv, *options), [["--", line], ["--json", "--", line]]
     )
     assert (done.code, done.out) == (22, "halfway\n")
     left = f"note: new images in {tmp_path / 'work'}: [b.png]\n"
-    assert f"{left}peekaboo-min: peekaboo did not finish within 3" in done.err
+    assert done.err.startswith(f"err\n{left}peekaboo-min: peekaboo did not finish within 3")
     assert as_json.error["code"] == "TIMEOUT" and as_json.json["data"]["stdout"] == "halfway\n"
     assert as_json.json["data"]["exit_code"] is None
     hint = "; raise timeout_seconds, or check whether a dialog is waiting"
