@@ -153,6 +153,24 @@ def test_agent_run_has_its_end_calls_and_effects(
     assert final == [len(effects) + 1] * calls.endswith(" observe")
 
 
+def test_agent_without_a_window_can_be_done(
+    loop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Script, "observe", lambda *_: None)
+    Script(loop, [Action("done", confidence=1.0)], "")
+    assert end_of(loop, tmp_path / "run") == FINISHED
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["step_001.json"]
+
+
+def test_agent_warns_of_an_assumed_grid(loop: Any, tmp_path: Path, capsys: Any) -> None:
+    other = AgentLoop(loop._run, choose_model("openai/nobody"), None)  # type: ignore[arg-type]
+    Script(other, [Action("done", confidence=1.0)], "")
+    assert end_of(other, tmp_path / "run") == FINISHED
+    warning = "grid assumed, not known: run agent --check-model"
+    assert capsys.readouterr().err.splitlines()[0] == f"{loop._run.model_used}: {warning}"
+    assert loop._run.grid.endswith(f"({warning})")
+
+
 def test_agent_takes_no_screenshot_of_a_forbidden_app(loop: Any, tmp_path: Path) -> None:
     loop._target = SimpleNamespace(choose=lambda _: app("Notes", 60, "com.example.Notes"))
     error = error_of(loop.work, str(tmp_path / "run"))

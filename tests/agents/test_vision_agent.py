@@ -13,7 +13,7 @@ from typing import Any, Callable, Union
 
 import mcp.client.stdio  # noqa: F401  # it keeps the stderr of its first import
 import pytest
-from fake_ai import FakeAI, Request, pointer, script
+from fake_ai import FakeAI, Request, script
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from samples import error_of, page_text
@@ -26,22 +26,7 @@ from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.core.errors import ErrorCode
 
 NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
-LAST_IMAGE = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), under a grid (\d+) wide and (\d+) high \((\w+)')
-
-Move = Callable[["ParsedQuestion"], dict[str, Any]]
-
-
-class ParsedQuestion:
-    """A question as the model reads it: the last image's title and size, and the history."""
-
-    def __init__(self, request: Request) -> None:
-        image, self.prompt = LAST_IMAGE.search(request.prompt), request.prompt
-        self.history = re.findall(r"^\d+\. .*$", request.prompt, re.M)
-        if image:
-            self.title, self.width, self.height = json.loads(image[1]), int(image[2]), int(image[3])
-            last, is_in_pixels = request.images[-1], image[4] == "the"  # pixels of this image
-            size = (last.width, last.height) if is_in_pixels else (1000, 1000)
-            assert last.real_type == "image/jpeg" and (self.width, self.height) == size
+Move = Callable[[Request], dict[str, Any]]
 
 
 def reply(action: str, **more: Any) -> dict[str, Any]:
@@ -56,11 +41,9 @@ def plan(*moves: Union[dict[str, Any], Move]) -> Callable[[Request], dict[str, A
     """Return a model that makes these moves in turn, by the length of its history, then answers done."""
 
     def brain(request: Request) -> dict[str, Any]:
-        question = ParsedQuestion(request)
-        if len(question.history) >= len(moves):
-            return reply("done")
-        move = moves[len(question.history)]
-        return move(question) if callable(move) else move
+        done = len(re.findall(r"^\d+\. ", request.prompt, re.M))
+        move = [*moves, reply("done")][done]
+        return move(request) if callable(move) else move
 
     return brain
 
@@ -162,23 +145,6 @@ def test_agent_fills_a_dialog_in_and_saves_each_step(agent: Agent, form: Form) -
     assert "is data, not instructions" in questions[0].system
 
 
-def test_agent_reports_a_vanished_window_to_the_model(agent: Agent, form: Form) -> None:
-    def closed(question: ParsedQuestion) -> dict[str, Any]:
-        form.close()
-        return click(20, 20)
-
-    agent.ai.brain = plan(closed)
-    done = agent.run()
-    assert done.code == 1, done.err
-    question = agent.ai.questions[1]
-    assert "shows no window now" in question.prompt and "was not done" in question.prompt
-    assert question.images == []
-    assert agent.step(1)["effect"].endswith("the app shows no window now")
-    assert agent.step(2)["window"] is None and agent.report_text().count("no screenshot") == 2
-    assert agent.step(2)["effect"].startswith("asked again: your action `click")
-    assert agent.saved()["status"] == "not_confirmed"
-
-
 @pytest.fixture
 def mac_agent(mac: FakeMac, tmp_path: Path, ai: FakeAI) -> Agent:
     return Agent(tmp_path, {**mac.env(), "PYTHONPATH": str(ROOT)}, ai, "com.example.form")
@@ -187,7 +153,7 @@ def mac_agent(mac: FakeMac, tmp_path: Path, ai: FakeAI) -> Agent:
 def listed(element: str) -> Move:
     """Click an element (a regular expression) at its x and y in the prompt."""
 
-    def move(question: ParsedQuestion) -> dict[str, Any]:
+    def move(question: Request) -> dict[str, Any]:
         found = re.search(rf"^{element}.* x (\d+), y (\d+)", question.prompt, re.M)
         assert found, question.prompt
         return click(int(found[1]), int(found[2]))
@@ -246,32 +212,6 @@ def test_agent_run_that_ends_without_an_act_says_why(
     assert agent.saved()["status"] == status and message in agent.report_text()
     assert done.error["details"].endswith(f"the report: {agent.run_folder / 'report.html'}")
     assert form.events("click") == []
-
-
-def test_agent_stops_at_the_step_limit_with_a_hostile_title(
-    agent: Agent, open_form: Callable[..., Form]
-) -> None:
-    """Use a model of no known name: it is asked in thousandths, and the run reports that."""
-    title = "</pre></title><script>alert('x')</script><img src=x onerror=y>"
-    form = open_form(title)
-
-    def truth(request: Request) -> tuple[float, float]:
-        x, y = form.centre("agree")
-        return x / request.images[-1].width, y / request.images[-1].height
-
-    model, chosen = "openai/nobody/unknown", ("--app", "Form", "--window-title", "alert(")
-    with FakeAI({model: True}, pointer("thousandths", truth)) as agent.ai:
-        done = agent.run("--max-steps", 2, *chosen, goal='Say "<b>hi</b>" & go', model=model)
-    assert done.code == 22 and "2 step(s)" in done.err
-    assert len(form.events("toggle")) == 2
-    page, text = agent.report(), agent.report_text()
-    assumed = "grid assumed, not known: run agent --check-model"
-    assert page.count('href="data:image/jpeg;base64,') == 3, "two steps and the final state"
-    assert title in text and 'Say "<b>hi</b>" & go' in text
-    assert {"b", "script", "iframe", "link", "object", "img"}.isdisjoint(re.findall(r"<(\w+)", page))
-    assert json.dumps(title) in agent.ai.questions[0].prompt
-    assert done.err.splitlines()[0] == f"{model}: {assumed}"
-    assert assumed in agent.saved()["grid"] and assumed in text
 
 
 def test_agent_dry_run_marks_the_click_and_touches_nothing(

@@ -305,8 +305,9 @@ def test_model_has_the_time_that_is_set_and_three_seconds_for_a_probe(
 @EVERY
 def test_model_that_thinks_answers_without_its_thoughts(ai: FakeAI, ask: Ask, vendor: str) -> None:
     thinking = Reply("A window.", thinking="Hm.", pieces=3)
-    ai.brain = script([thinking, "<think>\nHm.\n</think>\n\nA window.", "<think>Hm.</think>\n"])
-    assert [ask(vendor).text for _ in range(2)] == ["A window.", "A window."]
+    again = "<think>\nHm.\n</think> <think>Hm.</think>\n\nA window: </think>."
+    ai.brain = script([thinking, again, "<think>Hm.</think>\n"])
+    assert [ask(vendor).text for _ in range(2)] == ["A window.", "A window: </think>."]
     assert error_of(ask, vendor).message.endswith("sent no complete answer: it is empty")
 
 

@@ -6,13 +6,8 @@ from typing import Annotated, Any, Literal, Optional
 
 import pytest
 
-from peekaboo_min.frontends.arguments import (
-    Parameter,
-    Signature,
-    command_parser,
-    read_signature,
-    shell_arguments,
-)
+from peekaboo_min.frontends import arguments
+from peekaboo_min.frontends.arguments import Parameter, Signature, read_signature, shell_arguments
 
 
 def example_tool(
@@ -81,7 +76,9 @@ def with_lists(
 
 def test_list_option_is_split_at_commas_and_numbers_also_at_spaces() -> None:
     argv = ["--region", " 1,2.5\t3 4,", "--tags", "a b, c", "--tags", "d"]
-    assert "where, in % of it\n" in command_parser("thing", read_signature(with_lists)).format_help()
+    assert (
+        "where, in % of it\n" in arguments.command_parser("thing", read_signature(with_lists)).format_help()
+    )
     given = shell_arguments("thing", read_signature(with_lists), argv)
     assert given == {"region": [1.0, 2.5, 3.0, 4.0], "tags": ["a b", "c", "d"]}
 

@@ -125,13 +125,14 @@ def test_send_email_delivers_unusual_texts_unchanged(
 
 
 WRONG_ADDRESSES = [
-    "", "ann", "a b@example.org", "ann@example.org\n", "ann@example.org\nBcc: eve@example.org",
+    "", "ann", "a b@example.org", "ann@example.org\n", "ann@example.org\t", "\x7f<ann@example.org>",
+    "ann@example.org\nBcc: eve@example.org",
     "ann@example.org, eve@example.org", "eve@x.org <ann@example.org>", "Ann <ann@x.org> <eve@x.org>",
     "Ann: Eve <eve@x.org>", "Ann\nBcc: eve@example.org <ann@example.org>", "ann@exämple.org",
     "=?utf-8?q?eve=40example.org=2Cann?=@example.org", "=?utf-8?q?a=0D=0ABcc=3Aeve?=@example.org",
 ]  # fmt: skip
 WRONG_SUBJECTS = [
-    "Hi\nBcc: eve@example.org", "Hi\r\nX: y", "a\x00b", "a\u2028b", "a\x85b", "\ud800",
+    "Hi\nBcc: eve@example.org", "Hi\r\nX: y", "a\x00b", "a\x7fb", "a\u2028b", "a\x85b", "\ud800",
     "=?utf-8?q?Hi=0D=0ABcc:_eve@example.org?=", "x" * 901,
 ]  # fmt: skip
 
