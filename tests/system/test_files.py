@@ -30,6 +30,7 @@ from peekaboo_min.system.files import (
     sweep,
     temporary_folder,
     working_folder,
+    write_privately,
 )
 from peekaboo_min.system.process import running
 
@@ -105,17 +106,32 @@ def test_sweep_leaves_the_time_of_a_file_that_is_just_being_saved() -> None:
     assert image.stat().st_mtime == pytest.approx(soon)
 
 
-def test_sweep_deletes_files_of_a_clock_that_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, image = time.time, temporary_folder() / "shot.png"
-    image.touch()
+def test_sweep_deletes_files_of_a_clock_that_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, image, own = time.time, temporary_folder() / "shot.png", tmp_path / "own.png"
+    for path in (image, own):
+        path.touch()
+    (image.parent / "link").symlink_to(own)
+    written = own.stat().st_mtime
     assert sweep(600) == 0
     monkeypatch.setattr(time, "time", lambda: real() - 3600)
-    assert (sweep(600), sweep(600), image.exists()) == (0, 0, True)
+    assert (sweep(600), sweep(600), image.exists(), own.stat().st_mtime) == (0, 0, True, written)
     os.utime(image, (image.stat().st_atime, image.stat().st_mtime - 601))  # as if it were older
     assert sweep(600) == 1
 
 
-def test_remove_all_accepts_that_another_process_deletes_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def lock(tmp_path: Path, environment: Callable[..., None]) -> Path:
+    """Return the file of `input.lock`, in a temporary lock folder."""
+    (tmp_path / "bin").mkdir()
+    environment(PEEKABOO_DESKTOP="macos", PEEKABOO_BIN_DIR=str(tmp_path / "bin"))
+    return lock_folder() / "input.lock"
+
+
+def test_remove_all_accepts_that_another_process_deletes_a_file(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (temporary_folder() / "image.png").touch()
     delete = files_module._delete_unused
 
@@ -127,7 +143,7 @@ def test_remove_all_accepts_that_another_process_deletes_a_file(monkeypatch: pyt
     assert remove_all([], []) == []
 
 
-def test_remove_all_keeps_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+def test_remove_all_keeps_a_folder_in_the_place_of_a_file(lock: Path, tmp_path: Path) -> None:
     folder = tmp_path / "token.json"
     (folder / "notes").mkdir(parents=True)
     assert remove_all([], [folder]) == [folder]
@@ -144,20 +160,21 @@ def test_lock_folder_is_the_same_in_all_environments(
         assert lock_folder() == Path(f"/tmp/peekaboo_min-{os.getuid()}")
 
 
-@pytest.fixture
-def lock(tmp_path: Path, environment: Callable[..., None]) -> Path:
-    """Return the file of `input.lock`, in a temporary lock folder."""
-    (tmp_path / "bin").mkdir()
-    environment(PEEKABOO_DESKTOP="macos", PEEKABOO_BIN_DIR=str(tmp_path / "bin"))
-    return lock_folder() / "input.lock"
-
-
 def test_file_lock_is_kept_by_the_program_that_inherits_it(lock: Path) -> None:
     with ExitStack() as programs:
         with file_lock(lock.name, 1.0, "the mouse"):
             programs.enter_context(running(["/bin/sleep", "600"], b"", pass_fds=held_locks()))
         again = error_of(file_lock(lock.name, 0.1, "the mouse").__enter__)
     assert (again.code, held_locks()) == (ErrorCode.TIMEOUT, ())
+
+
+def test_file_lock_may_be_entered_again_and_looks_used_until_it_is_removed(lock: Path) -> None:
+    lock.touch()
+    os.utime(lock, (0, 0))
+    with file_lock(lock.name, 1.0, "the mouse"), file_lock(lock.name, 0.0, "the mouse"):
+        assert lock.stat().st_mtime > 0, "systems delete old files in /tmp"
+        assert remove_all([], []) == [lock]
+    assert (remove_all([], []), lock.parent.exists()) == ([], False)
 
 
 def test_file_lock_is_taken_on_the_newest_file(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,6 +220,13 @@ def test_write_all_replaces_no_file_on_a_full_disk(tmp_path: Path) -> None:
     assert f"PeekabooError: {targets[1]}: File too large" in done.stderr
     assert sorted(targets[0].parent.iterdir()) == targets
     assert [target.read_bytes() for target in targets] == [b"old", b"old"]
+
+
+def test_write_privately_makes_an_existing_file_private(tmp_path: Path) -> None:
+    (tmp_path / "token").touch(mode=0o644)
+    for path in (tmp_path / "token", tmp_path / "new" / "token"):
+        write_privately(path, "a\ud800")
+        assert (path.read_text(), mode(path), mode(path.parent)) == ("a\ufffd", 0o600, 0o700)
 
 
 @pytest.mark.parametrize(
