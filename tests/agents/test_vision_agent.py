@@ -261,11 +261,15 @@ def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form) -> No
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({}, "name the app"),
+        ({"goal": " ", "app": "Form"}, "the goal is empty"),
+        ({"window_title": " "}, "name the app"),
+        ({"window_id": 7, "window_title": "A"}, "excludes --app and --window-title"),
         ({"app": "Form", "window_id": 7}, "excludes --app"),
         ({"app": "Form", "max_steps": 0}, "above 0"),
+        ({"app": "Form", "max_seconds": 0.0}, "above 0"),
         ({"app": "Form", "max_seconds": float("inf")}, "above 0"),
-        ({"app": "Form", "confidence": 2}, "from 0 to 1"),
+        ({"app": "Form", "confidence": 1.1}, "from 0 to 1"),
+        ({"app": "Form", "confidence": -0.1}, "from 0 to 1"),
         ({"app": "Form", "confirm": True}, "--confirm needs a terminal"),
         ({"app": "Form", "model": "gpt"}, "no provider 'gpt'"),
         ({"app": "Form", "model": "openai,gemini"}, "names more than one model"),

@@ -69,7 +69,7 @@ def test_server_initializes_and_ends_with_its_stdin(tmp_path: Path, display: str
         answer = server.shake_hands()
         assert (answer["serverInfo"]["name"], answer["serverInfo"]["version"]) == ("PeekabooMCP", "0.1.0")
         first, _, rest = answer["instructions"].partition("\n")
-        assert len(first) <= 200 and len(rest) <= 1300 and "mouse and keyboard" in answer["instructions"]
+        assert len(first) <= 200 and len(rest) <= 1300 and NO_PROVIDER in rest
         wanted = {"desktop", "app", "window", "screenshot", "GUI", "mouse", "keyboard", "click", "type"}
         assert wanted <= {*re.findall(r"\w+", first)}
         assert {*answer["capabilities"]} - {"experimental"} == {"tools", "resources"}
@@ -250,6 +250,7 @@ def test_log_goes_to_stderr_too_with_info_for_an_unknown_level(tmp_path: Path) -
     assert [line for line in server.errors.splitlines() if line[0] == "{"] == log
 
 
+NO_PROVIDER = "No AI provider is configured"
 READ_ONLY_TOOLS = """list_windows take_window_screenshot image find_text find_elements wait_for list
     screenshot_app_window analyze"""
 
@@ -265,9 +266,11 @@ READ_ONLY_TOOLS = """list_windows take_window_screenshot image find_text find_el
 def test_variables_choose_the_tools(
     tmp_path: Path, display: str, name: str, value: str, can_act: bool, names: str
 ) -> None:
-    with serving("package", clean_environment(tmp_path, DISPLAY=display, **{name: value})) as server:
+    variables = {"DISPLAY": display, "PEEKABOO_AI_PROVIDERS": "ocr", name: value}
+    with serving("package", clean_environment(tmp_path, **variables)) as server:
         text = server.shake_hands()["instructions"]
-        assert ("mouse and keyboard" in text, "is read-only" in text) == (can_act, not can_act)
+        shown = [part in text for part in ("mouse and keyboard", "is read-only", NO_PROVIDER)]
+        assert shown == [can_act, not can_act, False]
         assert [tool["name"] for tool in server.ask("tools/list")["result"]["tools"]] == names.split()
         hidden = server.call("type_text", window_id=7, text="a")
         assert refused(hidden)["said"].startswith("there is no tool called 'type_text'")

@@ -91,7 +91,7 @@ def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_pa
     # spec: "Collect `stdout`, `stderr`, `exit_code`"
     (tmp_path / "work").mkdir()
     for name in ("work/old.png", "work/a2.png", "a.png", "a10.png", "a2.png"):
-        (tmp_path / name).write_bytes(picture())
+        (tmp_path / name).write_bytes(picture("png", 64, 48, padding=100_000))
     (tmp_path / "large.png").write_bytes(picture("png", 3000, 3000))
     path = executable(tmp_path / "cli" / "peekaboo", BREWED)
     with initialized("package", mac_environment(mac, PEEKABOO_CLI_PATH=str(path))) as server:
