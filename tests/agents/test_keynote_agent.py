@@ -233,7 +233,7 @@ def test_keynote_agent_takes_a_text_or_a_query(
     ("argv", "variables", "code", "message"),
     [
         ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
-        (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
+        (["", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
         (["x", "--max-iterations", "0"], {}, "INVALID_ARGUMENT", "max_iterations is 0"),
         (["x", "--max-iterations", "51"], {}, "INVALID_ARGUMENT", "max_iterations is 51"),
         (["x", "--model", "unknown/x"], {}, "INVALID_ARGUMENT", "there is no provider 'unknown'"),

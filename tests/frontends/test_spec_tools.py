@@ -269,7 +269,8 @@ def test_image_with_data_and_a_path_is_saved_and_returned(server: Server, tmp_pa
     assert entry.items() >= {**shared, "source_path": str(path)}.items()
     assert (row["path"], image_size(path), len(pictures_of(answer))) == (str(path), (960, 720), 1)
     assert path.stat().st_mode & 0o777 == 0o600, "the saved file is private"
-    server.call("image", app="Form", path=str(tmp_path / "form.jpeg"))
+    named = server.call("image", app="Form", path=str(tmp_path / "form.jpeg"))
+    assert "note: " not in named["content"][0]["text"], "the schema's default is not a wish for png"
     assert sniff_image((tmp_path / "form.jpeg").read_bytes()) == ("jpg", 960, 720), "by its name"
 
 
