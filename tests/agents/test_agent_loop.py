@@ -108,6 +108,8 @@ ENDS: list[tuple[dict[str, Any], list[Action], str, str, str, list[str]]] = [
     ({}, [CLICK, DONE, FOR_TEXT, DONE], "nothing", f"not_confirmed: {NOT}{ACTED}",
         f"{CLICKED}{LOOK * 2} wait_for (7, 'Saved', 0.5) follow{LOOK}",
         ["nothing", f"asked again: {ACTED}", "shown", "-"]),
+    ({}, [Action("wait", {"text": "A"}), DONE], "", FINISHED,
+        f"{LOOK} wait_for (7, 'A', 10.0) follow{LOOK}", ["shown", REACHED]),
     ({}, [NOOP, NOOP], "", "unsure: the model does not know what to do", f"{WAITED}{LOOK}", ["waited", "-"]),
     ({}, [NOOP, WAIT, NOOP, DONE], "", FINISHED, f"{WAITED * 3}{LOOK}", ["waited"] * 3 + [REACHED]),
     (SURE, [UNSURE], "", f"unsure: {LESS_SURE}", f"{LOOK} observe", ["-"]),

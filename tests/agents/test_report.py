@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Optional
 
 import pytest
@@ -128,12 +130,14 @@ def test_recorded_call_keeps_the_act_and_its_error(
         return Result("dragged", {"window_id": 8, **POINTS})
 
     monkeypatch.setattr(report_module, "_look", look)
+    monkeypatch.setattr(report_module, "time", SimpleNamespace(monotonic=count().__next__))
     environment(PEEKABOO_RECORD=str(tmp_path / "acts"))
     with suppress(PeekabooError, KeyError):
         assert recorded_call("drag", drag, arguments) == drag()
     kept = json.loads((tmp_path / "acts" / "act_001.json").read_text())
     shown = (kept["effect"], kept["pixel_action"]["kind"], kept["pixel_action"]["values"], looked)
     assert shown == (effect, "drag", values, looks) and "secret" not in str(kept)
+    assert kept["milliseconds"] == 1000, "by a clock that counts its calls"
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "acts").iterdir()}
     after = [f"act_001{suffix}.jpg" for suffix in ("", "_after")[: len(looks)]]
     assert modes == dict.fromkeys(["act_001.json", *after], 0o600)

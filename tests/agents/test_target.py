@@ -97,7 +97,7 @@ def test_agent_never_chooses_an_app_by_likeness() -> None:
         ({"window_id": 7}, [B, A], 7, BY_PID),
         ({"window_id": 6}, [B, GONE], 6, BY_PID),
         ({"window_title": "b"}, [A, B], 8, BY_PID),
-        ({"window_title": "A"}, [MENU, B, A], 7, BY_PID),
+        ({"window_title": "men"}, [MENU, B, window(7, "Menus")], 7, BY_PID),
         ({"window_id": 1}, [window(1, pid=None)], 1, []),
     ],
 )
