@@ -9327,7 +9327,7 @@ from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
 _CAPTURE_S = 20.0  # maim takes milliseconds, but never ends if the X server hangs
-_FOCUS_S = 3.0
+_FOCUS_S = 3.0  # xdotool's --sync waits for ever for a window that takes no focus
 _WAYLAND = (
     "a Wayland session: only programs that run through XWayland can be seen; "
     "use `peekaboo-min desktop`, or log in to an X11 session"
@@ -10624,7 +10624,7 @@ from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of, read_chord
 from .clipboard import pasting
-from .connection import XConnection, is_same_client, property_of, x_connection
+from .connection import KeyboardMap, XConnection, is_same_client, property_of, x_connection
 from .record import FIRST_S, Event, Record, recording
 from .xdotool import ACT_S, XDOTOOL_S, run_xdotool, running_xdotool, x11_modifiers
 
@@ -10725,6 +10725,17 @@ def _is_tk(server: XConnection, window: Window) -> bool:
     return any(reply.texts() for reply in server.ask(requests))
 
 
+def _modifiers_needed(keyboard: KeyboardMap) -> dict[str, int]:
+    """Map each ASCII character that has a key to the most modifiers that it may need."""
+    # a German keyboard has a dead key instead of ^, a Russian one no Latin letters
+    needed: dict[str, int] = {}
+    for place, keysym in chain.from_iterable(map(enumerate, keyboard.keysyms.values())):
+        if (character := chr(min(keysym, 127))) in _ASCII:
+            # every second keysym of a key needs Shift, and each from the fifth on needs AltGr
+            needed[character] = max(place % 2 + (place > 3), needed.get(character, 0))
+    return needed
+
+
 def _check_time(seconds: float, count: int, unit: str) -> None:
     limit_s = within_budget(ACT_S)
     if seconds > limit_s:
@@ -10758,16 +10769,9 @@ class _Keyboard:
         state = server.check_nothing_held()
         self._is_caps_locked, self._was_num_locked = state.is_caps_locked, state.is_num_locked
         self._map = server.keyboard_map()
-        self._modifier_codes = {code for codes in self._map.modifiers for code in codes}
-        self._mapped = {keysym for keysyms in self._map.keysyms.values() for keysym in keysyms}
-        # The ASCII characters that have a key, and the most modifiers that each may need. A German keyboard
-        # has a dead key instead of ^, a Russian one no Latin letters. Every second keysym of a key needs
-        # Shift, and each from the fifth on needs AltGr.
-        self._modifiers_of: dict[str, int] = {}
-        for place, keysym in chain.from_iterable(map(enumerate, self._map.keysyms.values())):
-            if (character := chr(min(keysym, 127))) in _ASCII:
-                needed = place % 2 + (place > 3)
-                self._modifiers_of[character] = max(needed, self._modifiers_of.get(character, 0))
+        self._modifier_codes = set(chain.from_iterable(self._map.modifiers))
+        self._mapped = set(chain.from_iterable(self._map.keysyms.values()))
+        self._modifiers_of = _modifiers_needed(self._map)
         self._typable = frozenset(self._modifiers_of)
         self._deadline = time.monotonic() + within_budget(ACT_S)
         self._delivered, self._total, self._others, self._unit = 0, 0, 0, ""
@@ -10994,7 +10998,7 @@ def _lost(what: str) -> PeekabooError:
     return PeekabooError(ErrorCode.FOCUS_LOST, what)
 '''
 
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10997, r'''"""Read the text in an image with tesseract, prepared by ImageMagick.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 11000, r'''"""Read the text in an image with tesseract, prepared by ImageMagick.
 
 tesseract alone misses most text that is lighter than its background, and text in a frame. So convert first
 computes the difference from the background (all text dark on white); readings.py removes lines and frames.
@@ -11249,7 +11253,7 @@ def _character(reading: RecognisedText) -> RecognisedText:
     return RecognisedText("-" if re.fullmatch("[-_—–]+", text) else text, reading.box, reading.confidence)
 '''
 
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 11252, r'''"""Open applications by their desktop entries, files by the default entry.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 11255, r'''"""Open applications by their desktop entries, files by the default entry.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -11361,7 +11365,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
     return values if values["name"] and is_app else {}
 '''
 
-SOURCES['peekaboo_min/desktop/x11/record.py'] = 11364, r'''"""Record who received the keys, the presses and the content of selections.
+SOURCES['peekaboo_min/desktop/x11/record.py'] = 11367, r'''"""Record who received the keys, the presses and the content of selections.
 
 A check before a press leaves microseconds in which another window may come, and a window manager may hold a
 press back and pass it on later. So the record decides what was delivered. Encodings: the protocol
@@ -11519,7 +11523,7 @@ def recording(server: XConnection) -> Iterator[Record]:
         yield Record(connection, server, xinput)
 '''
 
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 11522, r'''"""The windows, apps and displays of an X server, in one listing."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 11525, r'''"""The windows, apps and displays of an X server, in one listing."""
 
 from __future__ import annotations
 
@@ -11550,7 +11554,6 @@ _ALL_DESKTOPS = 0xFFFFFFFF
 _QUERY_SCREENS = 5  # a request of the extension Xinerama
 _ICONIC = 3  # a value of WM_STATE
 _MANAGED = (1, _ICONIC)
-# The properties that are read of each window.
 _PROPERTIES = (
     "WM_STATE", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "_NET_WM_PID", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE",
     "_NET_WM_DESKTOP", "WM_TRANSIENT_FOR", "_GTK_FRAME_EXTENTS"
@@ -11638,9 +11641,8 @@ def take_scene() -> Scene:
         focused_id = root.active_id or server.client_with_focus()
         focused_ids = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
-        popups = [window for window in facts.values() if window.is_override_redirect and window.has_pixels]
-        may_hold_keyboard = any(popup.popup_kind == "popup" for popup in popups)
-        is_grabbed = may_hold_keyboard and server.is_keyboard_grabbed()
+        popups = (window for window in facts.values() if window.is_override_redirect and window.has_pixels)
+        is_grabbed = "popup" in {popup.popup_kind for popup in popups} and server.is_keyboard_grabbed()
     managed_ids = clients.keys() | clients.values()
     listed = [  # the clients, and all visible top-level windows except their frames
         window
@@ -11794,20 +11796,19 @@ def _with_owners(windows: list[Window]) -> list[Window]:
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
     """Mark windows that a capture would not show whole: without a compositor, covered pixels do not exist."""
-    shown = [window for window in windows if window.is_on_screen]
-    covered_ids = {
-        window.window_id
-        for index, window in enumerate(shown)
-        if any(above.outer.overlaps(window.bounds) for above in shown[:index])
-    }
-    return [window._replace(is_obscured=window.window_id in covered_ids) for window in windows]
+    marked: list[Window] = []
+    in_front: list[Rect] = []  # the areas of the visible windows so far
+    for window in windows:
+        is_covered = any(area.overlaps(window.bounds) for area in in_front)
+        marked.append(window._replace(is_obscured=window.is_on_screen and is_covered))
+        in_front += [window.outer] if window.is_on_screen else []
+    return marked
 
 
 def _is_locker(window: Window, displays: Sequence[Display]) -> bool:
     """Return True if a screen locker covers a display with this window. Typed text would be its password."""
-    if not (window.is_popup and window.is_on_screen and _LOCKER.search(window.app_name)):
-        return False
-    return any(window.bounds.encloses(display.bounds) for display in displays)
+    is_locker = window.is_popup and window.is_on_screen and _LOCKER.search(window.app_name) is not None
+    return is_locker and any(window.bounds.encloses(display.bounds) for display in displays)
 
 
 def _apps(windows: Sequence[Window]) -> list[App]:
@@ -12121,10 +12122,9 @@ def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
 
 
 def _listed_id(top_id: int) -> int:
-    try:
+    windows: tuple[Window, ...] = ()
+    with suppress(PeekabooError):  # an act that was done does not fail for this
         windows = take_scene().windows
-    except PeekabooError:  # an act that was done does not fail for this
-        return top_id
     listed = (window.window_id for window in windows if top_id in (window.window_id, window.frame_id))
     return next(listed, top_id)
 '''

@@ -12,14 +12,20 @@ from accessible import need_elements, session_bus
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
-from tk_windows import Opened, Wish, window_titled
-from worlds import Form, Program, clean_environment
+from tk_windows import Opened, Wish, keyboard_state, window_titled
+from worlds import Form, Program, clean_environment, comes_true
 
 
 @pytest.fixture
-def peek(display: str, tmp_path: Path) -> Program:
-    """Return the package on the session's display; other tests compare it with the single file."""
-    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
+def peek(display: str, tmp_path: Path) -> Iterator[Program]:
+    """Yield the package on the session's display; other tests compare it with the single file.
+
+    Fails the test if it leaves a key held, a lock on, or another keyboard map.
+    """
+    before = keyboard_state(display)
+    yield InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
+    comes_true(lambda: keyboard_state(display) == before, 5)
+    assert keyboard_state(display) == before
 
 
 @pytest.fixture

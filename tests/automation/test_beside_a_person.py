@@ -12,7 +12,7 @@ from typing import Callable
 
 import pytest
 from slow_display import SlowDisplay
-from tk_windows import programs_by, typed
+from tk_windows import clipboard, copy, keyboard_state, programs_by, typed
 from witness import XWitness
 from worlds import Form, Program, group_of
 
@@ -193,16 +193,40 @@ def test_drag_that_ends_elsewhere_is_in_doubt(peek: Program, form: Form, form_id
         assert peek.data("drag", form_id, x - 40, y, x + 40, y)["delivered"] is None
 
 
-def test_typing_under_locks_arrives_and_leaves_them_on(peek: Program, form: Form, form_id: int) -> None:
+LOCKS = ("Caps_Lock", "Num_Lock", "Scroll_Lock")
+ACTS = (
+    *("press {} KP_7 --repeat 2", "press {} ctrl+shift+b", "press {} super", "press {} right --hold-ms 300"),
+    *("type {} 12+34", "type {} Zoë", "click {} 9 9 --modifiers ctrl,shift --clicks 2", "move {} 20 20"),
+    *("drag {} 9 9 30 9 --button right", "scroll {} 9 9 down --amount 2"),
+)
+
+
+@pytest.mark.parametrize("locks", [(), LOCKS], ids=["no locks", "locks"])
+def test_acts_leave_keys_locks_map_and_clipboard_as_they_were(
+    peek: Program, form: Form, form_id: int, locks: tuple[str, ...]
+) -> None:
     click_notes(peek, form, form_id)
-    locks = ("Caps_Lock", "Num_Lock", "Scroll_Lock")
-    form.xdotool("key", *locks)
+    copy(peek.environment, b"mine")
+    form.xdotool("key", "Escape", *locks)
     try:
+        before = keyboard_state(form.display)
         peek.data("type", form_id, "aB c-1\nZoë, straße")
-        assert input_state().is_caps_locked
+        text = typed(form, "notes")
+        for words in ACTS:
+            assert peek.data(*words.format(form_id).split())["delivered"] is True, words
+            assert keyboard_state(form.display) == before, words
     finally:
-        form.xdotool("key", *locks)
-    assert typed(form, "notes") == "aB c-1\nZoë, straße"
+        form.xdotool("key", "Escape", *locks)
+    assert (text, clipboard(peek.environment)) == ("aB c-1\nZoë, straße", b"mine")
+
+
+def test_press_of_a_lock_key_switches_the_lock(peek: Program, form: Form, form_id: int) -> None:
+    states = []
+    for _ in range(2):
+        for key in ("caps_lock", "num_lock"):
+            peek.data("press", form_id, key)
+        states.append(input_state()[2:])
+    assert states == [(True, True), (False, False)]
 
 
 def test_typing_follows_caps_lock_per_piece(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ import pytest
 from tk_windows import Wish, audit, programs_by, window_titled
 from worlds import Form, OpenForm, Program, both_forms, wait_for
 
-from peekaboo_min.desktop.x11.connection import x_connection
-
 TEXTS = {
     "accents and emoji": "Zoë Ångström, Straße 日本語 한국어 👩‍💻 🏳️‍🌈",
     "lines and tabs": "one\r\ntwo\tthree\n\nfour",
@@ -62,22 +60,6 @@ def test_press_arrives(peek: Program, form: Form, form_id: int, key: str, expect
         lambda: [one for one in form.events("key") if one["keysym"] == keysym], f"{keysym} arrives"
     )
     assert int(event["state"]) & 0b1101 == modifiers
-
-
-def test_press_of_a_keypad_digit_leaves_num_lock_as_it_is(
-    peek: Program, form_id: int, display: str, environment: Callable[..., None]
-) -> None:
-    def is_locked() -> bool:
-        environment(DISPLAY=display)
-        with x_connection() as server:
-            return server.input_state().is_num_locked
-
-    for _ in range(2):
-        before = is_locked()
-        peek.data("press", form_id, "KP_7")
-        assert is_locked() == before
-        peek.data("press", form_id, "num_lock")
-        assert is_locked() != before
 
 
 def test_click_in_a_shrunk_screenshot_hits(peek: Program, form: Form, form_id: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,13 +13,14 @@ from typing import Any, Callable, Optional
 import pytest
 from mcp_server import Client
 from samples import error_of, window
-from tk_windows import programs_by, window_titled
+from tk_windows import Opened, programs_by, window_titled
 from witness import XWitness
 from worlds import Finished, Program, bare_x_server, clean_environment, wait_for
 
 from peekaboo_min.automation.act import perform
 from peekaboo_min.automation.coordinates import save_record
 from peekaboo_min.core.models import Act, Delivery, Display, ImageInfo, Point, Rect, Scene
+from peekaboo_min.desktop.x11.connection import Reply
 from peekaboo_min.desktop.x11.keyboard import _Keyboard
 from peekaboo_min.desktop.x11.record import Event, Record
 from peekaboo_min.desktop.x11.xdotool import _Pointer
@@ -84,19 +86,155 @@ def test_click_in_a_window_that_was_resized_is_refused(windows: XWitness, act_la
     assert (late.error["code"], windows.take("press")) == ("STALE_SCREENSHOT", [])
 
 
-PRESS = Event(4, 1, 7, 7)
+OURS, THEIRS = 7 << 21, 9 << 21  # clients
+KEY, PRESS, RELEASE, GENERIC, SET_OWNER = 2, 4, 5, 35, 22
+XINPUT, ANOTHER = 131, 140  # opcodes of extensions
+
+
+def recorded(*events: bytes, client: int = OURS) -> bytes:
+    """Return a message of the extension RECORD: events as a client received them."""
+    return struct.pack("<BB10xI16x", 1, 0, client) + b"".join(events)
+
+
+def core(kind: int, detail: int = 1, x: int = 300, window_id: int = OURS + 3) -> bytes:
+    return struct.pack("<BB10xI4xhhhh4x", kind, detail, window_id, x, 200, x - 100, 50)
+
+
+def generic(kind: int, extension: int = XINPUT) -> bytes:
+    return struct.pack("<BB6xH6xI4xI4x", GENERIC, extension, kind, 1, OURS + 3)
+
+
+PRESSED = Event(PRESS, 1, OURS + 3, OURS, ((300, 200),), (200, 50))
+GRABBED = PRESSED._replace(client=THEIRS)
+BY_XINPUT = Event(PRESS, 1, OURS + 3, OURS)
+# messages, the press that they report, and how long each is waited for: a round trip takes 0.25 s
+PRESSES: dict[str, tuple[list[bytes], Optional[Event], list[float]]] = {
+    "nothing": ([], None, [0.5]),
+    "pressed": ([recorded(core(PRESS))], PRESSED, [0.5, 0.31]),
+    "pressed and released": (
+        [recorded(core(PRESS)), recorded(core(KEY), core(RELEASE, x=310))],
+        PRESSED._replace(places=((300, 200), (310, 200))), [0.5, 0.31],
+    ),
+    "both at once, by XInput": ([recorded(generic(PRESS), generic(RELEASE))], BY_XINPUT, [0.5]),
+    "another extension": ([recorded(generic(PRESS, ANOTHER))], None, [0.5, 0.5]),
+    "another button": ([recorded(core(PRESS, 3))], None, [0.5, 0.5]),
+    "a release": ([recorded(core(RELEASE))], None, [0.5, 0.5]),
+    "a grab": ([recorded(core(PRESS), core(RELEASE), client=THEIRS)], GRABBED, [0.5, 0.35]),
+    "a grab that hands it on": (
+        [recorded(core(PRESS), client=THEIRS), recorded(core(PRESS))], PRESSED, [0.5, 0.35, 0.31],
+    ),
+    "a grab later": (
+        [recorded(core(PRESS)), recorded(core(PRESS), client=THEIRS)], PRESSED, [0.5, 0.31, 0.31],
+    ),
+    "a release by a grab": (
+        [recorded(core(PRESS)), recorded(core(RELEASE), client=THEIRS)], PRESSED, [0.5, 0.31, 0.31],
+    ),
+    "another button later": ([recorded(core(PRESS), core(PRESS, 3))], PRESSED, [0.5, 0.31]),
+    "two windows": (
+        [recorded(core(PRESS), core(PRESS, window_id=OURS + 4))],
+        PRESSED._replace(window_id=OURS + 4), [0.5, 0.31],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def record_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[bytes], list[float]], Record]:
+    """Return a function that makes a Record of these messages, which notes how long it waits for each."""
+
+    def make(messages: list[bytes], waits: list[float]) -> Record:
+        left = iter(messages)
+        receive = lambda seconds: waits.append(round(seconds, 2)) or next(map(Reply, left), None)  # noqa: E731
+        server: Any = SimpleNamespace(receive=receive, round_trip_s=0.25, atoms=lambda _: {"CLIPBOARD": 77})
+        return Record(server, server, XINPUT)
+
+    monkeypatch.setattr("peekaboo_min.desktop.x11.record.time", SimpleNamespace(monotonic=lambda: 50.0))
+    return make
+
+
+@pytest.mark.parametrize(("messages", "press", "waits"), PRESSES.values(), ids=PRESSES)
+def test_press_is_read_from_the_record(
+    messages: list[bytes], press: Optional[Event], waits: list[float], record_of: Callable[..., Record]
+) -> None:
+    waited: list[float] = []
+    record = record_of(messages, waited)
+    assert (record.press_of(1), waited) == (press, waits)
+    # a window that takes no buttons is not waited for again
+    assert (record.press_of(1), waited[len(waits) :]) == (None, [0.5 if press else 0.0])
+
+
+def test_keys_and_owners_are_read_from_the_record(record_of: Callable[..., Record]) -> None:
+    owners = struct.pack("<BB30x", 1, 1) + struct.pack("<BxHIII", SET_OWNER, 4, 5, 77, 0)
+    owners += struct.pack("<BxHIII", SET_OWNER, 4, 6, 1, 0)  # of another selection
+    keys = [core(KEY, 38), core(PRESS), core(3, 38), generic(KEY), core(KEY, 39)]
+    record = record_of([owners, recorded(*keys, client=THEIRS)], [])
+    assert record.keys(60) == []
+    found = [(key.detail, key.window_id, key.client) for key in record.keys(60) or ()]
+    assert found == [(code, OURS + 3, THEIRS) for code in (38, 1, 39)]
+    assert record.keys(60) is None
+    assert [record.new_owners("CLIPBOARD") for _ in range(2)] == [[5], []]
+
+
+def origin(x: int, y: int) -> Reply:
+    return Reply(struct.pack("<B11xhh16x", 1, x, y))
+
+
+GONE, MANAGER = Reply(bytes(32)), 4 << 21
+# the press, and where the window and its inner window are after it, if not as listed; is it delivered?
+DELIVERIES: dict[str, tuple[str, dict[str, Any], Optional[bool]]] = {
+    "as listed": ("click", {}, True),
+    "not recorded": ("click", {"event": None}, None),
+    "to a grab": ("click", {"client": THEIRS}, None),
+    "by a moved pointer": ("click", {"places": ((301, 200),)}, None),
+    "released elsewhere": ("click", {"places": ((300, 200), (9, 9))}, True),
+    "dropped elsewhere": ("drag", {"places": ((300, 200), (9, 9))}, None),
+    "to the frame": ("click", {"client": MANAGER, "window_id": MANAGER + 9}, None),
+    "to another window": ("click", {"client": THEIRS, "window_id": THEIRS, "top_id": THEIRS}, False),
+    "as the frame is taken off": ("click", {"top_id": OURS + 3}, True),
+    "as it closes": ("click", {"top_id": 0, "at": GONE, "inner": GONE}, True),
+    "as it closes before the drop": ("drag", {"top_id": 0, "at": GONE, "inner": GONE}, None),
+    "to its popup, which closes": ("click", {"window_id": OURS + 8, "top_id": 0, "inner": GONE}, True),
+    "to an unknown, which closes": ("click", {"client": THEIRS, "window_id": THEIRS, "top_id": 0}, None),
+    "after it moved": ("click", {"at": origin(130, 150), "inside": (170, 50)}, None),
+    "before it moved": ("click", {"at": origin(130, 150)}, True),
+    "before it moved up": ("click", {"at": origin(100, 120)}, True),
+    "inside before it moved": (
+        "click", {"at": origin(130, 150), "inner": origin(20, 10), "inside": (180, 40)}, True,
+    ),
+    "inside, gone after a move": ("click", {"at": origin(130, 150), "inner": GONE}, None),
+    "by XInput around a move": ("click", {"at": origin(130, 150), "inside": ()}, None),
+    "before the frame moved it": ("click", {"at": origin(130, 150), "inner": GONE, "now_in": OURS + 3}, True),
+    "as it moves and closes": ("click", {"at": origin(130, 150), "inner": GONE, "now_in": 0}, True),
+    "before a drag's frame goes": ("drag", {"at": origin(131, 150), "inner": GONE, "now_in": 0}, None),
+    "dragging the window": ("drag", {"at": origin(130, 160)}, True),
+    "dragging it too far": ("drag", {"at": origin(131, 160)}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "case", "delivered"), DELIVERIES.values(), ids=DELIVERIES)
+def test_delivery_is_judged_by_the_press_and_the_window(
+    kind: str, case: dict[str, Any], delivered: Optional[bool]
+) -> None:
+    frame_id = MANAGER + 9
+    usual = {"at": origin(100, 150), "inner": origin(0, 0), "top_id": frame_id, "now_in": frame_id}
+    fields = {"event": PRESSED, **usual, **case}
+    at, inner, top_id, now_in, event = (fields.pop(name) for name in (*usual, "event"))
+    server: Any = SimpleNamespace(ask=lambda _: [at, inner], top_level=lambda _: now_in)
+    server.root_id, server.round_trip_s = 1, 0.0
+    framed = window(OURS + 3, bounds=Rect(100, 150, 300, 200), frame_id=frame_id)
+    act = Act(kind, (Point(300.9, 200.2), Point(330.4, 210.7))[: 1 + (kind == "drag")])
+    event = event and event._replace(**fields)
+    assert _Pointer(server, server, framed)._is_delivered(event, top_id, act) is delivered
 
 
 @pytest.mark.parametrize(
-    "later",
-    [PRESS._replace(detail=3), PRESS._replace(client=9 << 21)],
-    ids=["of another button", "by a grab"],
+    ("second", "delivered"), [("destroy .", True), ("wm geometry . 90x90", None)], ids=["closes", "shrinks"]
 )
-def test_press_in_the_window_is_not_replaced_by_another(later: Event) -> None:
-    presses, server = [[PRESS], [later]], SimpleNamespace(round_trip_s=0.0)
-    record = Record(server, server, 0)  # type: ignore[arg-type]
-    record._events = lambda _: presses.pop(0) if presses else None  # type: ignore[method-assign]
-    assert record.press_of(1) == PRESS
+def test_click_after_which_no_other_is_possible_ends_there(
+    peek: Program, opened: Opened, second: str, delivered: Optional[bool]
+) -> None:
+    program, window_id = opened("Once", f"bind . <ButtonPress> {{puts hit; {second}}}")
+    assert peek.data("click", window_id, 150, 100, "--clicks", 3)["delivered"] is delivered
+    assert program.lines() == ["hit"]
 
 
 def test_press_that_may_have_arrived_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

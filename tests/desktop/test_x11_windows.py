@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import socket
 import struct
 import subprocess
 import threading
 from collections import defaultdict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Optional
@@ -19,11 +21,13 @@ import pytest
 from in_process import InProcessProgram
 from samples import error_of, window
 from tk_windows import window_titled
-from worlds import PATIENCE_S, Form, clean_environment
+from witness import XWitness
+from worlds import PATIENCE_S, Form, bare_x_server, clean_environment, comes_true, wait_for
 
 from peekaboo_min.automation.policy import check_may_act, plain_name
+from peekaboo_min.core.call import time_budget, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.core.models import Display, Rect, Scene, Window
+from peekaboo_min.core.models import App, Display, Rect, Scene, Window
 from peekaboo_min.desktop import keys
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu, open_menu
 from peekaboo_min.desktop.x11 import backend
@@ -33,6 +37,7 @@ from peekaboo_min.desktop.x11.connection import (
     Reply,
     XConnection,
     _cookie,
+    request,
     x11_session,
     x_connection,
 )
@@ -201,6 +206,153 @@ def test_screen_is_locked_by_a_locker_that_covers_a_display(name: str, is_locker
     assert not x11._is_locker(cover._replace(bounds=Rect(0, 0, 639, 480)), displays)
 
 
+def numbers_of(*argv: object) -> list[int]:
+    """Run a program; return the numbers in its stdout."""
+    out = subprocess.run([*map(str, argv)], capture_output=True, check=True, text=True).stdout
+    return [int(number, 0) for number in re.findall(r"0x\w+|\b\d+\b", out)]
+
+
+@pytest.fixture
+def client_on(environment: Callable[..., None]) -> Iterator[Callable[[str], XWitness]]:
+    """Yield a function that sets DISPLAY in this process and starts a program there."""
+    with ExitStack() as stack:
+
+        def start(display: str) -> XWitness:
+            environment(DISPLAY=display)
+            return stack.enter_context(closing(XWitness(dict(os.environ))))
+
+        yield start
+
+
+def listed_as(*expected: Window) -> Scene:
+    """Wait until exactly these windows are listed, front to back; return the scene."""
+    snapshot = backend.X11Desktop().snapshot
+    comes_true(lambda: snapshot().windows == expected, 5)
+    scene = snapshot()
+    assert [one._asdict() for one in scene.windows] == [one._asdict() for one in expected]
+    return scene
+
+
+TYPE = "_NET_WM_WINDOW_TYPE"
+# a popup's type -> its kind, and whether it is a menu
+POPUPS = {
+    **dict.fromkeys(("MENU", "DROPDOWN_MENU", "POPUP_MENU"), ("popup", True)), "COMBO": ("popup", False),
+    **dict.fromkeys(("TOOLTIP", "NOTIFICATION"), ("tooltip", False)),
+}  # fmt: skip
+
+
+def test_managed_windows_are_listed_whole(display: str, client_on: Callable[[str], XWitness]) -> None:
+    program = client_on(display)
+
+    def opened(title: str, y: int, **others: Any) -> Window:
+        window_id = program.open(title, x=800, y=y, w=100, h=90, app="Main", **others)
+        extents = ("xprop", "-id", window_id, "_NET_FRAME_EXTENTS")
+        left, right, above, below = wait_for(lambda: numbers_of(*extents)[:4], "it has a frame")
+        frame_id = numbers_of("xwininfo", "-id", window_id, "-children")[2]
+        return window(
+            window_id, title, app_name="Main", pid=program.process.pid, frame_id=frame_id,
+            bounds=Rect(800 + left, y + above, 100.0, 90.0), identity=f"frame {frame_id}",
+            frame=Rect(800, y, 100.0 + left + right, 90.0 + above + below),
+        )  # fmt: skip
+
+    def popup(title: str, y: int, **others: Any) -> Window:
+        window_id = program.open(title, x=100, y=y, w=100, h=1, popup=True, title=title, **others)
+        program.set(title, _NET_WM_WINDOW_TYPE=[f"{TYPE}_NORMAL", f"{TYPE}_{title}"])
+        shown = window(window_id, title, bounds=Rect(100, y, 100.0, 1.0), layer=101, parent_id=box.window_id)
+        kind, is_menu = POPUPS[title]
+        return shown._replace(app_name="Main", pid=program.process.pid, kind=kind, is_menu=is_menu)
+
+    small = opened("small", 10, pid=False)  # its pid is that of its program's other windows
+    subprocess.run(["xdotool", "windowminimize", "--sync", str(small.window_id)], check=True)
+    rolled = opened("rolled", 110)
+    subprocess.run(["wmctrl", "-i", "-r", str(rolled.window_id), "-b", "add,shaded"], check=True)
+    far = opened("far", 210)
+    subprocess.run(["xdotool", "set_desktop_for_window", str(far.window_id), "1"], check=True)
+    dock = opened("dock", 310)
+    program.set("dock", _NET_WM_WINDOW_TYPE=[f"{TYPE}_DOCK"])
+    main = opened("main", 410)
+    title = ["xprop", "-id", str(main.window_id), "-f", "_NET_WM_NAME", "8u", "-set", "_NET_WM_NAME"]
+    subprocess.run([*title, "Zoë\n\u202e2"], check=True)
+    program.set("main", _NET_WM_STATE=["_NET_WM_STATE_MODAL"])  # but it has no parent
+    box, states = opened("box", 510), ["_NET_WM_STATE_ABOVE", "_NET_WM_STATE_MODAL"]
+    program.set("box", WM_TRANSIENT_FOR=[main.window_id], _NET_WM_STATE=states)
+    popups = [popup(kind, y, pid=y != 10) for y, kind in enumerate(POPUPS, 10)]
+    program.open("dot", x=100, y=10, w=1, h=1, popup=True)
+    program.open("glass", x=0, y=0, w=1280, h=800, popup=True, input_only=True)
+    hidden = {"is_on_screen": False}
+    assert rolled.frame
+    rolled_up = rolled.frame._replace(height=rolled.bounds.y - 110)
+    scene = listed_as(
+        *popups[:0:-1],
+        popups[0]._replace(identity="title ['MENU']"),
+        box._replace(kind="dialog", parent_id=main.window_id, is_modal=True, is_focused=True),
+        main._replace(title="Zoë  2"),
+        dock._replace(layer=20),
+        far._replace(is_elsewhere=True, **hidden),
+        rolled._replace(frame=rolled_up, is_minimised=True, **hidden),
+        small._replace(is_minimised=True, **hidden),
+    )
+    assert scene.apps == (App("Main", main.pid, is_active=True, window_count=2),)
+    assert scene[2:] == ((Display(1, "Screen 1", Rect(0.0, 0.0, 1280.0, 800.0)),), True, False, False)
+
+
+def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], XWitness]) -> None:
+    with bare_x_server() as display:
+        program = client_on(display)
+
+        def opened(title: str, x: int, y: int, **others: Any) -> Window:
+            window_id = program.open(title, x=x, y=y, w=90, h=80, **others)
+            pid, place = program.process.pid, Rect(x, y, 90.0, 80.0)
+            return window(window_id, title, app_name=others.get("app", ""), pid=pid, bounds=place)
+
+        covered = opened("covered", 480, 300, app="Plain", pid=False)
+        plain = opened("plain", 400, 300, app="Plain", border=3)
+        opened("field", 5, 5, inside=plain.window_id)
+        iconic, hidden = opened("iconic", 600, 10), opened("hidden", 700, 10)
+        frames = [opened("frame", 50, 60, app="Frame")]
+        frames += [opened("inner", 5, 6, inside=frames[-1].window_id)]
+        frames += [opened("innermost", 5, 6, inside=frames[-1].window_id)]
+        client = opened("client", 7, 8, inside=frames[-1].window_id, app="Client")
+        unseen = opened("unseen", 0, 0, inside=hidden.window_id)
+        for each, state in ((client, 1), (unseen, 1), (iconic, 3), (hidden, 0)):
+            program.set(str(each.title), WM_STATE=[state])
+        for each in (iconic, hidden):
+            subprocess.run(["xdotool", "windowunmap", "--sync", str(each.window_id)], check=True)
+        # a window manager that was killed has left these, and its window's id to another program
+        program.set("plain", _NET_SUPPORTING_WM_CHECK=[iconic.window_id])
+        program.set("iconic", _NET_WM_DESKTOP=[1])
+        program.set("root", _NET_SUPPORTING_WM_CHECK=[plain.window_id], _NET_CURRENT_DESKTOP=[0])
+        for name in ("_NET_ACTIVE_WINDOW", "_NET_CLIENT_LIST_STACKING"):
+            program.set("root", **{name: [iconic.window_id]})
+        program.do("focus", "field")
+        program.sync()
+        outer = {"frame_id": frames[0].window_id, "identity": f"frame {frames[0].window_id}"}
+        above = {"frame_id": hidden.window_id, "identity": f"frame {hidden.window_id}"}
+        scene = listed_as(
+            client._replace(bounds=Rect(67, 80, 90.0, 80.0), frame=frames[0].bounds, **outer),
+            unseen._replace(bounds=hidden.bounds, is_on_screen=False, **above),
+            iconic._replace(is_on_screen=False, is_minimised=True),
+            plain._replace(bounds=Rect(400, 300, 96.0, 86.0), insets=(-3,) * 4, is_focused=True),
+            covered._replace(identity="title ['covered']", is_obscured=True),
+        )
+        assert [x11.shown_bounds(each.window_id) for each in (plain, unseen, iconic)] == [
+            Rect(400, 300, 96.0, 86.0), None, None,
+        ]  # fmt: skip
+        active = App("Plain", plain.pid, is_active=True, window_count=2)
+        assert scene.apps == (App("Client", client.pid, window_count=1), active)
+
+
+def test_second_screen_has_its_own_windows(client_on: Callable[[str], XWitness]) -> None:
+    with bare_x_server("800x600x24", ("-screen", "1", "640x480x24"), compositor=True) as display:
+        client_on(display).open("first", x=10, y=10, w=90, h=80)
+        program = client_on(f"{display}.1")
+        ids = [program.open(name, x=10, y=10, w=90, h=80) for name in ("below", "above")]
+        below = window(ids[0], "below", app_name="", pid=program.process.pid, bounds=Rect(10, 10, 90.0, 80.0))
+        above = below._replace(window_id=ids[1], title="above")
+        scene = listed_as(above, below._replace(is_obscured=True))  # xcompmgr manages the first screen only
+        assert scene.displays == (Display(1, "Screen 1", Rect(0.0, 0.0, 640.0, 480.0)),)
+
+
 def scene(*windows: Window) -> Scene:
     return Scene(windows, (), ())
 
@@ -315,7 +467,10 @@ def test_shadow_is_cut_off_at_each_side(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.parametrize(
     ("display", "session"),
-    [(":7.1", "x11-7"), ("unix:7", "x11-7"), ("a.b:10.0", "x11-a.b-10"), ("7", "x11-none"), ("", "x11-none")],
+    [
+        *((":7.1", "x11-7"), ("unix:7", "x11-7"), ("a.b:10.0", "x11-a.b-10"), ("tcp/a/b:3", "x11-a_b-3")),
+        *(("7", "x11-none"), ("", "x11-none"), (":123456", "x11-none")),
+    ],
 )
 def test_session_is_named_after_the_display(
     display: str, session: str, environment: Callable[..., None]
@@ -343,29 +498,88 @@ def test_cookie_is_that_of_the_display(
     entries: list[tuple[bytes, ...]], cookie: bytes, tmp_path: Path, environment: Callable[..., None]
 ) -> None:
     fields = [b"".join(struct.pack(">H", len(field)) + field for field in entry) for entry in entries]
-    (tmp_path / "authority").write_bytes(b"".join(ANY + field for field in fields))
+    # the file may be cut
+    (tmp_path / "authority").write_bytes(b"".join(ANY + field for field in fields) + ANY[:1])
     environment(XAUTHORITY=str(tmp_path / "authority"))
     assert _cookie(Address("", 7, 0)) == cookie
+    assert _cookie(Address("other", 7, 0)) == (
+        {entry[0]: entry[3] for entry in entries}.get(b"other") or cookie
+    )
+
+
+def greeting(vendor: bytes = b"Foreign") -> bytes:
+    """Return a server's first reply: it has two screens, each with one depth, which has one visual."""
+    info = struct.pack("<4xI8xHxxBB10x", 1 << 21, len(vendor), 2, 2) + vendor + bytes(-len(vendor) % 4 + 16)
+    info += b"".join(struct.pack("<I35xBxxH28x", root_id, 1, 1) for root_id in (50, 60))
+    return struct.pack("<BxxxxxH", 1, len(info) // 4) + info
 
 
 @pytest.mark.parametrize("screen", [0, 1, 5])
 @pytest.mark.parametrize("vendor", [b"Foreign", b"The X.Org Foundation"])
 def test_root_window_is_that_of_the_screen_of_any_vendor(screen: int, vendor: bytes) -> None:
-    info = struct.pack("<4xI8xHxxBB10x", 1 << 21, len(vendor), 2, 1) + vendor + bytes(-len(vendor) % 4 + 8)
-    # two screens, each with one depth, which has one visual
-    info += b"".join(struct.pack("<I35xBxxH28x", root_id, 1, 1) for root_id in (50, 60))
     ours, server = socket.socketpair()
     with ours, server:
-        server.sendall(struct.pack("<BxxxxxH", 1, len(info) // 4) + info)
+        server.sendall(greeting(vendor))
         assert XConnection(ours, Address("", 0, screen)).root_id == (50, 60, 60)[min(screen, 2)]
 
 
-def test_event_before_a_reply_is_skipped() -> None:
-    connection: Any = object.__new__(XConnection)
-    new_keyboard_map, answer = bytes([34]) + bytes(31), bytes([1]) + bytes(31)
-    connection._data, connection.round_trip_s = bytearray(new_keyboard_map + answer), 0.0
-    connection.send = lambda _: None
-    assert connection.ask([b"a request"]) == [answer], "xdotool changes the keyboard map while it types"
+@pytest.fixture
+def pair(environment: Callable[..., None]) -> Iterator[tuple[XConnection, socket.socket]]:
+    """Yield a connection and the server's end of it."""
+    ours, server = socket.socketpair()
+    with ours, server:
+        server.sendall(greeting())
+        environment(XAUTHORITY="/dev/null")
+        yield XConnection(ours, Address("", 0, 0)), server
+
+
+ANSWER, LONG_ANSWER = b"\1" + bytes(31), b"\1x\0\0\1" + bytes(31)
+# events that every client gets: a new keyboard map (xdotool changes it while it types), a generic event
+SKIPPED = bytes([34]) + bytes(31), bytes([35, 0, 0, 0, 2]) + bytes(35)
+Pair = tuple[XConnection, socket.socket]
+
+
+def test_replies_come_in_order_without_events(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, server = pair
+    server.sendall(b"".join([*SKIPPED, ANSWER, bytes([0, 3]) + b"x" * 30, *SKIPPED, LONG_ANSWER]))
+    times = iter([0.0, 5.0, 10.0, 11.0, 20.0, 23.0])
+    clock = SimpleNamespace(monotonic=lambda: next(times))
+    monkeypatch.setattr("peekaboo_min.desktop.x11.connection.time", clock)
+    assert connection.ask([request(1, 2), request(3), request(4)]) == [ANSWER, bytes(32), LONG_ANSWER]
+    server.sendall(ANSWER * 2)
+    assert [connection.ask([request(5)]) for _ in range(2)] == [[ANSWER]] * 2
+    assert connection.round_trip_s == 1.0, "the shortest"
+    sent = b"l\0" + struct.pack("<5H", 11, 0, 0, 0, 0)  # little-endian, version 11.0, no cookie
+    sent += b"\1\0\2\0\2\0\0\0" + b"".join(bytes([code, 0, 1, 0]) for code in (3, 4, 5, 5))
+    assert server.recv(1000) == sent
+
+
+def test_messages_that_came_together_are_received_one_by_one(pair: Pair) -> None:
+    connection, server = pair
+    server.sendall(LONG_ANSWER + ANSWER)
+    assert [connection.receive(seconds) for seconds in (9, 0, 0)] == [LONG_ANSWER, ANSWER, None]
+
+
+def test_connection_with_an_unread_reply_is_not_used_again(pair: Pair) -> None:
+    codes = []
+    for number in (1, 2):
+        with time_budget(0.1):
+            codes.append(error_of(pair[0].ask, [request(number)]).code)
+    assert codes == [ErrorCode.TIMEOUT, ErrorCode.NO_GUI_SESSION], "the second would read the first's reply"
+
+
+def test_cancelled_call_asks_the_server_nothing(pair: Pair) -> None:
+    connection, server = pair
+    server.recv(1000)
+    server.sendall(ANSWER * 2)
+    token = threading.Event()
+    token.set()
+    with time_budget(60):  # restores the call at its end
+        use_cancel_token(token)
+        for call, argument in ((connection.ask, [request(1)]), (connection.receive, 0)):
+            assert error_of(call, argument).code is ErrorCode.CANCELLED
+    with pytest.raises(BlockingIOError):
+        server.recv(1, socket.MSG_DONTWAIT)
 
 
 def test_connection_passes_on_errors_of_its_block(display: str, environment: Callable[..., None]) -> None:

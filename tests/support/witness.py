@@ -65,6 +65,12 @@ class XWitness(Witness):
         self.do("open", name, **more)
         return int(self.wait(lambda one: one["event"] == "opened" and one["name"] == name, since)["id"])
 
+    def set(self, name: str, **properties: Any) -> None:
+        """Set properties of a window, or of `root`, to lists of numbers and names of atoms."""
+        for key, values in properties.items():
+            self.do("property", name, property=key, values=values)
+        self.sync()
+
     def sync(self) -> int:
         """Wait until `events` has everything the X server sent; return the number of keys held down."""
         self.do("sync")

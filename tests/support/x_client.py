@@ -12,7 +12,7 @@ import os
 import select
 import struct
 import time
-from typing import Any
+from typing import Any, Union
 
 _X = ctypes.CDLL("libX11.so.6")
 _X.XOpenDisplay.restype = ctypes.c_void_p
@@ -29,7 +29,7 @@ _REPORTED = {2: "key", 4: "press", 5: "release"}
 _KEY_PRESS = 1
 _EVENTS = _KEY_PRESS | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
 _MASK = 1 << 1 | 1 << 9 | 1 << 11  # background pixel, override-redirect, event mask
-_CARDINAL, _WM_HINTS, _WM_SIZE_HINTS = 6, 35, 41  # atoms of Xatom.h
+_ATOM, _CARDINAL, _WM_HINTS, _WM_SIZE_HINTS = 4, 6, 35, 41  # atoms of Xatom.h
 _MODIFIER_KEYSYMS = range(0xFFE1, 0xFFEF)
 _CORE_KEYBOARD, _ANY_MODIFIER, _SYNCHRONOUS, _ASYNCHRONOUS, _REPLAY_KEYBOARD = 0x100, 1 << 15, 0, 1, 5
 
@@ -48,7 +48,7 @@ class XClient:
         self._display = ctypes.c_void_p(display)
         self._root = ctypes.c_ulong(_X.XDefaultRootWindow(self._display))
         self._replays_after = 0.0  # seconds until a grabbed key is passed on
-        self._ids: dict[str, int] = {}
+        self._ids: dict[str, int] = {"root": self._root.value}
         self._names: dict[int, str] = {}  # never removed: an event may come after the window closes
 
     def run(self) -> None:
@@ -74,6 +74,8 @@ class XClient:
             second = ctypes.c_void_p(_X.XOpenDisplay(None))
             _X.XSelectInput(second, ctypes.c_ulong(order["window_id"]), ctypes.c_long(_KEY_PRESS))
             _X.XSync(second, 0)
+        elif do == "property":
+            self._set(window, order["property"].encode(), _ATOM, *order["values"])
         elif do == "controls":  # of the XKB extension: slow keys are 2, bounce keys 4, sticky keys 8
             bits = (ctypes.c_uint(order[key]) for key in ("affected", "on"))
             _X.XkbChangeEnabledControls(self._display, _CORE_KEYBOARD, *bits)
@@ -103,7 +105,7 @@ class XClient:
     def _open(
         self, name: str, x: int, y: int, w: int, h: int, popup: bool = False, app: str = "", title: str = "",
         pid: bool = True, takes_buttons: bool = True, takes_keys: bool = True,
-        input_hint: bool = True, inside: int = 0,
+        input_hint: bool = True, inside: int = 0, border: int = 0, input_only: bool = False,
     ) -> None:  # fmt: skip
         """inside: the id of a window, of any program, that contains the new one."""
         # XSetWindowAttributes: the second is the background, then the event mask and override-redirect
@@ -112,8 +114,9 @@ class XClient:
         attributes = struct.pack("@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, events, 0, popup, 0, 0)
         parent = ctypes.c_ulong(inside) if inside else self._root
         number = _X.XCreateWindow(
-            self._display, parent, x, y, w, h, 0, 0, 1, None, ctypes.c_ulong(_MASK), attributes
-        )
+            self._display, parent, x, y, w, h, border, 0, 1 + input_only, None,
+            ctypes.c_ulong(_MASK - 2 * input_only), attributes,
+        )  # fmt: skip
         window = ctypes.c_ulong(number)
         self._ids[name], self._names[number] = number, name
         if title or not popup:
@@ -128,10 +131,11 @@ class XClient:
         _X.XMapRaised(self._display, window)
         self._report("opened", name, id=number)
 
-    def _set(self, window: Any, name: bytes, kind: int, *values: int) -> None:
-        """Set a property of 32-bit numbers; kind: the atom of its type."""
+    def _set(self, window: Any, name: bytes, kind: int, *values: Union[int, str]) -> None:
+        """Set a property of 32-bit numbers, or of names of atoms; kind: the atom of its type."""
         atom = ctypes.c_ulong(_X.XInternAtom(self._display, name, 0))
-        data = (ctypes.c_long * len(values))(*values)
+        numbers = [n if isinstance(n, int) else _X.XInternAtom(self._display, n.encode(), 0) for n in values]
+        data = (ctypes.c_long * len(values))(*numbers)
         _X.XChangeProperty(self._display, window, atom, ctypes.c_ulong(kind), 32, 0, data, len(values))
 
     def _read_events(self) -> None:

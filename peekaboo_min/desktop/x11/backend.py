@@ -19,7 +19,7 @@ from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
 _CAPTURE_S = 20.0  # maim takes milliseconds, but never ends if the X server hangs
-_FOCUS_S = 3.0
+_FOCUS_S = 3.0  # xdotool's --sync waits for ever for a window that takes no focus
 _WAYLAND = (
     "a Wayland session: only programs that run through XWayland can be seen; "
     "use `peekaboo-min desktop`, or log in to an X11 session"

@@ -17,7 +17,7 @@ from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of, read_chord
 from .clipboard import pasting
-from .connection import XConnection, is_same_client, property_of, x_connection
+from .connection import KeyboardMap, XConnection, is_same_client, property_of, x_connection
 from .record import FIRST_S, Event, Record, recording
 from .xdotool import ACT_S, XDOTOOL_S, run_xdotool, running_xdotool, x11_modifiers
 
@@ -118,6 +118,17 @@ def _is_tk(server: XConnection, window: Window) -> bool:
     return any(reply.texts() for reply in server.ask(requests))
 
 
+def _modifiers_needed(keyboard: KeyboardMap) -> dict[str, int]:
+    """Map each ASCII character that has a key to the most modifiers that it may need."""
+    # a German keyboard has a dead key instead of ^, a Russian one no Latin letters
+    needed: dict[str, int] = {}
+    for place, keysym in chain.from_iterable(map(enumerate, keyboard.keysyms.values())):
+        if (character := chr(min(keysym, 127))) in _ASCII:
+            # every second keysym of a key needs Shift, and each from the fifth on needs AltGr
+            needed[character] = max(place % 2 + (place > 3), needed.get(character, 0))
+    return needed
+
+
 def _check_time(seconds: float, count: int, unit: str) -> None:
     limit_s = within_budget(ACT_S)
     if seconds > limit_s:
@@ -151,16 +162,9 @@ class _Keyboard:
         state = server.check_nothing_held()
         self._is_caps_locked, self._was_num_locked = state.is_caps_locked, state.is_num_locked
         self._map = server.keyboard_map()
-        self._modifier_codes = {code for codes in self._map.modifiers for code in codes}
-        self._mapped = {keysym for keysyms in self._map.keysyms.values() for keysym in keysyms}
-        # The ASCII characters that have a key, and the most modifiers that each may need. A German keyboard
-        # has a dead key instead of ^, a Russian one no Latin letters. Every second keysym of a key needs
-        # Shift, and each from the fifth on needs AltGr.
-        self._modifiers_of: dict[str, int] = {}
-        for place, keysym in chain.from_iterable(map(enumerate, self._map.keysyms.values())):
-            if (character := chr(min(keysym, 127))) in _ASCII:
-                needed = place % 2 + (place > 3)
-                self._modifiers_of[character] = max(needed, self._modifiers_of.get(character, 0))
+        self._modifier_codes = set(chain.from_iterable(self._map.modifiers))
+        self._mapped = set(chain.from_iterable(self._map.keysyms.values()))
+        self._modifiers_of = _modifiers_needed(self._map)
         self._typable = frozenset(self._modifiers_of)
         self._deadline = time.monotonic() + within_budget(ACT_S)
         self._delivered, self._total, self._others, self._unit = 0, 0, 0, ""

@@ -29,7 +29,6 @@ _ALL_DESKTOPS = 0xFFFFFFFF
 _QUERY_SCREENS = 5  # a request of the extension Xinerama
 _ICONIC = 3  # a value of WM_STATE
 _MANAGED = (1, _ICONIC)
-# The properties that are read of each window.
 _PROPERTIES = (
     "WM_STATE", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "_NET_WM_PID", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE",
     "_NET_WM_DESKTOP", "WM_TRANSIENT_FOR", "_GTK_FRAME_EXTENTS"
@@ -117,9 +116,8 @@ def take_scene() -> Scene:
         focused_id = root.active_id or server.client_with_focus()
         focused_ids = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
-        popups = [window for window in facts.values() if window.is_override_redirect and window.has_pixels]
-        may_hold_keyboard = any(popup.popup_kind == "popup" for popup in popups)
-        is_grabbed = may_hold_keyboard and server.is_keyboard_grabbed()
+        popups = (window for window in facts.values() if window.is_override_redirect and window.has_pixels)
+        is_grabbed = "popup" in {popup.popup_kind for popup in popups} and server.is_keyboard_grabbed()
     managed_ids = clients.keys() | clients.values()
     listed = [  # the clients, and all visible top-level windows except their frames
         window
@@ -273,20 +271,19 @@ def _with_owners(windows: list[Window]) -> list[Window]:
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
     """Mark windows that a capture would not show whole: without a compositor, covered pixels do not exist."""
-    shown = [window for window in windows if window.is_on_screen]
-    covered_ids = {
-        window.window_id
-        for index, window in enumerate(shown)
-        if any(above.outer.overlaps(window.bounds) for above in shown[:index])
-    }
-    return [window._replace(is_obscured=window.window_id in covered_ids) for window in windows]
+    marked: list[Window] = []
+    in_front: list[Rect] = []  # the areas of the visible windows so far
+    for window in windows:
+        is_covered = any(area.overlaps(window.bounds) for area in in_front)
+        marked.append(window._replace(is_obscured=window.is_on_screen and is_covered))
+        in_front += [window.outer] if window.is_on_screen else []
+    return marked
 
 
 def _is_locker(window: Window, displays: Sequence[Display]) -> bool:
     """Return True if a screen locker covers a display with this window. Typed text would be its password."""
-    if not (window.is_popup and window.is_on_screen and _LOCKER.search(window.app_name)):
-        return False
-    return any(window.bounds.encloses(display.bounds) for display in displays)
+    is_locker = window.is_popup and window.is_on_screen and _LOCKER.search(window.app_name) is not None
+    return is_locker and any(window.bounds.encloses(display.bounds) for display in displays)
 
 
 def _apps(windows: Sequence[Window]) -> list[App]:

@@ -299,9 +299,8 @@ def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
 
 
 def _listed_id(top_id: int) -> int:
-    try:
+    windows: tuple[Window, ...] = ()
+    with suppress(PeekabooError):  # an act that was done does not fail for this
         windows = take_scene().windows
-    except PeekabooError:  # an act that was done does not fail for this
-        return top_id
     listed = (window.window_id for window in windows if top_id in (window.window_id, window.frame_id))
     return next(listed, top_id)
