@@ -117,6 +117,13 @@ def test_property_is_read_as_utf_8_or_latin_1(data: bytes, rest: int, texts: lis
     assert reply(data=data, rest=rest).texts() == texts
 
 
+def test_reply_of_another_kind_is_empty() -> None:
+    none, text, numbers = Reply(bytes(32)), reply(data=b"ab"), reply(1, 2)
+    read = [(one.numbers(), one.texts()) for one in (none, text, numbers)]
+    assert read == [((), []), ((), ["ab"]), ((1, 2), [])]
+    assert none.rows("I") == none.children() == ()
+
+
 SHOWN = {"is_on_screen": True, "is_minimised": False, "kind": "window", "is_modal": False}
 DOCK, MODAL = "_NET_WM_WINDOW_TYPE_DOCK", "_NET_WM_STATE_MODAL"
 ELSEWHERE = {"is_elsewhere": True, "is_minimised": False}
@@ -233,7 +240,7 @@ def listed_as(*expected: Window) -> Scene:
     return scene
 
 
-TYPE = "_NET_WM_WINDOW_TYPE"
+TYPE, LONG = "_NET_WM_WINDOW_TYPE", "x" * 195
 # a popup's type -> its kind, and whether it is a menu
 POPUPS = {
     **dict.fromkeys(("MENU", "DROPDOWN_MENU", "POPUP_MENU"), ("popup", True)), "COMBO": ("popup", False),
@@ -272,7 +279,7 @@ def test_managed_windows_are_listed_whole(display: str, client_on: Callable[[str
     program.set("dock", _NET_WM_WINDOW_TYPE=[f"{TYPE}_DOCK"])
     main = opened("main", 410)
     title = ["xprop", "-id", str(main.window_id), "-f", "_NET_WM_NAME", "8u", "-set", "_NET_WM_NAME"]
-    subprocess.run([*title, "Zoë\n\u202e2"], check=True)
+    subprocess.run([*title, f"Zoë\n\u202e{LONG}"], check=True)
     program.set("main", _NET_WM_STATE=["_NET_WM_STATE_MODAL"])  # but it has no parent
     box, states = opened("box", 510), ["_NET_WM_STATE_ABOVE", "_NET_WM_STATE_MODAL"]
     program.set("box", WM_TRANSIENT_FOR=[main.window_id], _NET_WM_STATE=states)
@@ -286,7 +293,7 @@ def test_managed_windows_are_listed_whole(display: str, client_on: Callable[[str
         *popups[:0:-1],
         popups[0]._replace(identity="title ['MENU']"),
         box._replace(kind="dialog", parent_id=main.window_id, is_modal=True, is_focused=True),
-        main._replace(title="Zoë  2"),
+        main._replace(title=f"Zoë  {LONG}"),
         dock._replace(layer=20),
         far._replace(is_elsewhere=True, **hidden),
         rolled._replace(frame=rolled_up, is_minimised=True, **hidden),
@@ -590,7 +597,7 @@ def test_connection_passes_on_errors_of_its_block(display: str, environment: Cal
 
 @pytest.mark.parametrize(
     ("script", "code"),
-    [(b"", "NO_GUI_SESSION"), (b"\x00" * 8, "NO_GUI_SESSION"), (None, "TIMEOUT")],
+    [(b"", "NO_GUI_SESSION"), (b"\0\2\x0b\0\0\0\1\0No\0\0", "NO_GUI_SESSION"), (None, "TIMEOUT")],
     ids=["closes the connection", "refuses us", "sends nothing"],
 )
 def test_connection_to_a_bad_server_is_an_error(tmp_path: Path, script: Optional[bytes], code: str) -> None:
