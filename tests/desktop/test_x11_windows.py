@@ -349,6 +349,36 @@ def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], X
         assert scene.apps == (App("Client", client.pid, window_count=1), active)
 
 
+def test_windows_are_found_in_the_tree(client_on: Callable[[str], XWitness]) -> None:
+    place = {"x": 10, "y": 10, "w": 90, "h": 80}
+    with bare_x_server() as display:
+        ours, others = client_on(display), client_on(display)
+        frame = others.open("frame", **place)
+        client = ours.open("client", inside=frame, **place)
+        field = others.open("field", inside=client, **place)
+        lone = ours.open("lone", **place)
+        part = ours.open("part", inside=lone, **place)
+        gone = ours.open("gone", **place)
+        ours.do("close", "gone")
+        ours.set("client", WM_STATE=[1])
+        with x_connection() as server:
+            ids = (field, part, gone, 0, server.root_id)
+            trees = [[field, client, frame], [part, lone], [], [], []]
+            assert [server.containing(window_id) for window_id in ids] == trees
+            assert [server.top_level(window_id) for window_id in ids] == [frame, lone, 0, 0, 0]
+            assert [server.is_viewable(window_id) for window_id in (field, gone)] == [True, False]
+            pids = [others.process.pid, ours.process.pid, 0]
+            assert server.pids_of(field, part, 99 << 21) == pids
+            pairs = (field, frame), (client, lone), (client, frame), (98 << 21, 99 << 21)  # both unknown
+            assert [server.is_same_program(*pair) for pair in pairs] == [True, True, False, True]
+            focused = []
+            for program, name in ((others, "field"), (ours, "part"), (ours, ""), (ours, "pointer root")):
+                program.do("focus", name)
+                program.sync()
+                focused.append(server.client_with_focus())
+            assert focused == [client, lone, 0, 0]
+
+
 def test_second_screen_has_its_own_windows(client_on: Callable[[str], XWitness]) -> None:
     with bare_x_server("800x600x24", ("-screen", "1", "640x480x24"), compositor=True) as display:
         client_on(display).open("first", x=10, y=10, w=90, h=80)
@@ -493,7 +523,7 @@ OURS, NAME, ANY, NUMBER = b"o" * 16, b"MIT-MAGIC-COOKIE-1", b"\xff\xff", b"7"
 @pytest.mark.parametrize(
     ("entries", "cookie"),
     [
-        ([(HOST, b"8", NAME, b"x" * 16), (HOST, NUMBER, NAME, OURS)], OURS),
+        ([(HOST, NUMBER, NAME, OURS), (HOST, b"8", NAME, b"x" * 16)], OURS),
         ([(b"other", NUMBER, NAME, b"x" * 16), (HOST, NUMBER, NAME, OURS)], OURS),
         ([(b"other", NUMBER, NAME, OURS)], OURS),  # the host was renamed
         ([(HOST, b"", NAME, OURS)], OURS),  # for all displays
@@ -506,12 +536,18 @@ def test_cookie_is_that_of_the_display(
 ) -> None:
     fields = [b"".join(struct.pack(">H", len(field)) + field for field in entry) for entry in entries]
     # the file may be cut
-    (tmp_path / "authority").write_bytes(b"".join(ANY + field for field in fields) + ANY[:1])
-    environment(XAUTHORITY=str(tmp_path / "authority"))
+    (tmp_path / ".Xauthority").write_bytes(b"".join(ANY + field for field in fields) + ANY[:1])
+    environment(XAUTHORITY=str(tmp_path / ".Xauthority"))
     assert _cookie(Address("", 7, 0)) == cookie
+    environment(XAUTHORITY="", HOME=str(tmp_path))
     assert _cookie(Address("other", 7, 0)) == (
         {entry[0]: entry[3] for entry in entries}.get(b"other") or cookie
     )
+
+
+def test_display_without_a_colon_is_explained(environment: Callable[..., None]) -> None:
+    environment(DISPLAY="7")
+    assert "did you mean ':7'?" in error_of(x_connection().__enter__).details
 
 
 def greeting(vendor: bytes = b"Foreign") -> bytes:
@@ -568,11 +604,13 @@ def test_messages_that_came_together_are_received_one_by_one(pair: Pair) -> None
 
 
 def test_connection_with_an_unread_reply_is_not_used_again(pair: Pair) -> None:
-    codes = []
+    errors = []
     for number in (1, 2):
         with time_budget(0.1):
-            codes.append(error_of(pair[0].ask, [request(number)]).code)
-    assert codes == [ErrorCode.TIMEOUT, ErrorCode.NO_GUI_SESSION], "the second would read the first's reply"
+            errors.append(error_of(pair[0].ask, [request(number)]))
+    codes = [ErrorCode.TIMEOUT, ErrorCode.NO_GUI_SESSION]
+    assert [error.code for error in errors] == codes, "the second would read the first's reply"
+    assert "within 5 seconds" not in errors[0].message
 
 
 def test_cancelled_call_asks_the_server_nothing(pair: Pair) -> None:

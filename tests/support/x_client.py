@@ -48,7 +48,7 @@ class XClient:
         self._display = ctypes.c_void_p(display)
         self._root = ctypes.c_ulong(_X.XDefaultRootWindow(self._display))
         self._replays_after = 0.0  # seconds until a grabbed key is passed on
-        self._ids: dict[str, int] = {"root": self._root.value}
+        self._ids: dict[str, int] = {"root": self._root.value, "pointer root": 1}
         self._names: dict[int, str] = {}  # never removed: an event may come after the window closes
 
     def run(self) -> None:

@@ -233,8 +233,6 @@ class XConnection:
 
     def is_same_program(self, window_id: int, other_id: int) -> bool:
         """Return True if one process made both windows, or if the server knows neither's process (remote)."""
-        if is_same_client(window_id, other_id):
-            return True
         pid, other_pid = self.pids_of(window_id, other_id)
         return pid == other_pid
 
@@ -293,7 +291,7 @@ class XConnection:
         return str(mapped.index(button) + 1 if button in mapped else button)
 
     def client_with_focus(self) -> int:
-        """Return the client window that has the X input focus or contains the focused window; 0 for none."""
+        """Return the client, else the top-level window, that has or contains the X focus; 0 for none."""
         (focused_id,) = self.ask([request(FOCUS)])[0].fields("I")
         if focused_id == 1:  # PointerRoot: the window under the pointer would get the keys
             return 0
@@ -301,7 +299,7 @@ class XConnection:
         wm_state = self.atoms(["WM_STATE"])["WM_STATE"]
         replies = self.ask([property_of(window_id, wm_state) for window_id in containing])
         clients = [window_id for window_id, reply in zip(containing, replies) if reply.numbers()]
-        return (clients or containing or [0])[0]
+        return (clients or containing[-1:] or [0])[0]
 
     def _take_message(self) -> Reply:
         # replies (1) and generic events (35) have a length field
@@ -311,8 +309,9 @@ class XConnection:
 
     def _take(self, size: int) -> bytes:
         while len(self._data) < size:
-            if not select.select([self._socket], [], [], within_budget(_ANSWER_S))[0]:
-                message = f"the X server did not answer within {_ANSWER_S:g} seconds"
+            seconds = within_budget(_ANSWER_S)
+            if not select.select([self._socket], [], [], seconds)[0]:
+                message = f"the X server did not answer within {seconds:.2g} seconds"
                 raise PeekabooError(ErrorCode.TIMEOUT, message, "check whether the display hangs, try again")
             with _connection_errors():
                 chunk = self._socket.recv(1 << 16)
