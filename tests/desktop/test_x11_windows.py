@@ -10,7 +10,6 @@ import socket
 import struct
 import subprocess
 import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -124,52 +123,6 @@ def test_reply_of_another_kind_is_empty() -> None:
     assert none.rows("I") == none.children() == ()
 
 
-SHOWN = {"is_on_screen": True, "is_minimised": False, "kind": "window", "is_modal": False}
-DOCK, MODAL = "_NET_WM_WINDOW_TYPE_DOCK", "_NET_WM_STATE_MODAL"
-ELSEWHERE = {"is_elsewhere": True, "is_minimised": False}
-
-
-@pytest.mark.parametrize(
-    ("kind", "properties", "expected"),
-    [
-        # a manager need not set _HIDDEN too
-        ("_NET_WM_STATE_SHADED", {}, {**SHOWN, "is_on_screen": False, "is_minimised": True}),
-        (MODAL, {}, SHOWN),
-        (MODAL, {"WM_TRANSIENT_FOR": reply(7)}, {**SHOWN, "parent_id": None}),  # itself
-        (MODAL, {"WM_TRANSIENT_FOR": reply(1)}, {**SHOWN, "kind": "dialog", "is_modal": True}),
-        ("", {"WM_TRANSIENT_FOR": reply(1)}, {**SHOWN, "kind": "dialog"}),  # a find bar
-        ("_NET_WM_STATE_SHADED", {"_NET_WM_DESKTOP": reply(2)}, ELSEWHERE),
-        ("", {"_NET_WM_DESKTOP": reply(0xFFFFFFFF)}, {"is_elsewhere": False}),  # all workspaces
-        ("", {"_NET_WM_DESKTOP": reply(3)}, {"is_elsewhere": False}),
-        (DOCK, {"WM_NAME": reply(data=b"old")}, {"layer": 20, "title": "old", "identity": "title ['old']"}),
-        ("", {"_NET_WM_PID": reply(5), "WM_NAME": reply(data=b"a")}, {"pid": 5, "identity": ""}),
-        ("", {"WM_CLASS": reply(data=b"xterm\0X\nTerm\0")}, {"app_name": "X Term"}),
-        ("", {"_NET_WM_NAME": reply(data="Evil\n\u202e1".encode())}, {"title": "Evil  1"}),
-        ("", {"WM_CLASS": reply(data=b"xterm")}, {"app_name": "xterm"}),
-    ],
-)
-def test_window_is_listed_by_its_properties(kind: str, properties: Any, expected: dict[str, Any]) -> None:
-    given = defaultdict(lambda: Reply(bytes(32)), properties)
-    facts = x11._Facts(7, 7, Rect(0, 0, 9, 9), (0, 0, 0, 0), True, False, False, given, frozenset((kind,)))
-    read = x11._window(facts, facts.bounds, x11._Root(1, 0, 3, frozenset((7,))), {1, 7}, set())._asdict()
-    assert {name: read[name] for name in expected} == expected
-    # without a window manager, no window is on another workspace
-    alone = x11._Root(0, 0, None, frozenset((7,)))
-    assert not x11._window(facts, facts.bounds, alone, set(), set()).is_elsewhere
-
-
-def test_properties_of_a_killed_window_manager_are_ignored() -> None:
-    answers = [[reply(7), reply(9), reply(7), reply(0)], [reply(8)]]  # 9 is another window now
-    server: Any = SimpleNamespace(root_id=1, ask=lambda _: answers.pop(0))
-    assert x11._read_root(server, defaultdict(int)) == x11._Root(0, 0, None, frozenset())
-
-
-@pytest.mark.parametrize(("size", "has_pixels"), [((90, 1), True), ((1, 90), True), ((1, 1), False)])
-def test_line_is_a_window_and_a_dot_is_none(size: tuple[int, int], has_pixels: bool) -> None:
-    facts = x11._Facts(7, 7, Rect(0, 0, *size), (0, 0, 0, 0), True, True, False, {}, frozenset())
-    assert facts.has_pixels is has_pixels
-
-
 def test_popup_belongs_to_the_focused_window_of_its_program() -> None:
     popup = window(6, "", app_name="", pid=None, kind="popup")
     back, front = window(1, pid=60), window(2, pid=60, is_focused=True)
@@ -182,27 +135,6 @@ def test_popup_belongs_to_the_focused_window_of_its_program() -> None:
     by_client = window(2 << 21 | 5, app_name="Other", pid=None)
     pids = [each.pid for each in x11._with_owners([other, by_client, other._replace(pid=62)])]
     assert pids == [61, 61, 62]
-
-
-def test_popup_keeps_the_parent_that_it_names() -> None:
-    popup = window(6, app_name="", kind="popup", parent_id=1)
-    found = x11._with_owners([popup, window(1), window(2, is_focused=True)])
-    assert found[0].parent_id == 1, "the focused window is not its parent"
-
-
-def test_window_under_another_windows_title_bar_is_obscured() -> None:
-    above = window(1, bounds=Rect(0, 50, 90, 90), frame=Rect(0, 30, 90, 110))
-    below, beside = window(2, bounds=Rect(0, 0, 90, 40)), window(3, bounds=Rect(100, 0, 90, 40))
-    hidden = above._replace(window_id=4, bounds=beside.bounds, is_on_screen=False)
-    covered = [each.is_obscured for each in x11._with_obscured([hidden, above, below, beside])]
-    assert covered == [False, False, True, False]
-
-
-def test_apps_are_counted_by_their_visible_windows() -> None:
-    shown, hidden = window(1), window(2, is_on_screen=False)
-    dock, other = window(3, layer=20), window(4, app_name="Other", pid=None, is_focused=True)
-    apps = [(app.name, app.window_count, app.is_active) for app in x11._apps([shown, hidden, dock, other])]
-    assert apps == [("Notes", 1, False), ("Other", 1, True)]
 
 
 @pytest.mark.parametrize(("name", "is_locker"), [("i3lock", True), ("XScreenSaver", True), ("xclock", False)])
@@ -275,8 +207,10 @@ def test_managed_windows_are_listed_whole(display: str, client_on: Callable[[str
     subprocess.run(["wmctrl", "-i", "-r", str(rolled.window_id), "-b", "add,shaded"], check=True)
     far = opened("far", 210)
     subprocess.run(["xdotool", "set_desktop_for_window", str(far.window_id), "1"], check=True)
+    program.set("far", _NET_WM_STATE=["_NET_WM_STATE_HIDDEN"])
     dock = opened("dock", 310)
-    program.set("dock", _NET_WM_WINDOW_TYPE=[f"{TYPE}_DOCK"])
+    everywhere = 0xFFFFFFFF
+    program.set("dock", _NET_WM_WINDOW_TYPE=[f"{TYPE}_DOCK"], _NET_WM_DESKTOP=[everywhere])
     main = opened("main", 410)
     title = ["xprop", "-id", str(main.window_id), "-f", "_NET_WM_NAME", "8u", "-set", "_NET_WM_NAME"]
     subprocess.run([*title, f"Zoë\n\u202e{LONG}"], check=True)
@@ -284,13 +218,18 @@ def test_managed_windows_are_listed_whole(display: str, client_on: Callable[[str
     box, states = opened("box", 510), ["_NET_WM_STATE_ABOVE", "_NET_WM_STATE_MODAL"]
     program.set("box", WM_TRANSIENT_FOR=[main.window_id], _NET_WM_STATE=states)
     popups = [popup(kind, y, pid=y != 10) for y, kind in enumerate(POPUPS, 10)]
-    program.open("dot", x=100, y=10, w=1, h=1, popup=True)
+    program.set("COMBO", WM_TRANSIENT_FOR=[main.window_id])
+    dot = program.open("dot", x=100, y=10, w=1, h=1, popup=True)
+    for name, owner_id in (("rolled", rolled.window_id), ("small", dot)):  # itself, not listed
+        program.set(name, WM_TRANSIENT_FOR=[owner_id])
     program.open("glass", x=0, y=0, w=1280, h=800, popup=True, input_only=True)
     hidden = {"is_on_screen": False}
     assert rolled.frame
     rolled_up = rolled.frame._replace(height=rolled.bounds.y - 110)
     scene = listed_as(
-        *popups[:0:-1],
+        *reversed(popups[4:]),
+        popups[3]._replace(parent_id=main.window_id),
+        *reversed(popups[1:3]),
         popups[0]._replace(identity="title ['MENU']"),
         box._replace(kind="dialog", parent_id=main.window_id, is_modal=True, is_focused=True),
         main._replace(title=f"Zoë  {LONG}"),
@@ -312,17 +251,19 @@ def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], X
             pid, place = program.process.pid, Rect(x, y, 90.0, 80.0)
             return window(window_id, title, app_name=others.get("app", ""), pid=pid, bounds=place)
 
-        covered = opened("covered", 480, 300, app="Plain", pid=False)
+        covered = opened("covered", 10, -15, app="X\nTerm", pid=False)  # by the frame below
+        away = opened("away", 10, 300)
         plain = opened("plain", 400, 300, app="Plain", border=3)
         opened("field", 5, 5, inside=plain.window_id)
-        iconic, hidden = opened("iconic", 600, 10), opened("hidden", 700, 10)
+        iconic, hidden = opened("iconic", 420, 310), opened("hidden", 700, 10)
         frames = [opened("frame", 50, 60, app="Frame")]
         frames += [opened("inner", 5, 6, inside=frames[-1].window_id)]
         frames += [opened("innermost", 5, 6, inside=frames[-1].window_id)]
         client = opened("client", 7, 8, inside=frames[-1].window_id, app="Client")
         unseen = opened("unseen", 0, 0, inside=hidden.window_id)
-        for each, state in ((client, 1), (unseen, 1), (iconic, 3), (hidden, 0)):
+        for each, state in ((client, 1), (unseen, 1), (away, 1), (iconic, 3), (hidden, 0)):
             program.set(str(each.title), WM_STATE=[state])
+        program.set("away", _NET_WM_STATE=["_NET_WM_STATE_HIDDEN"])
         for each in (iconic, hidden):
             subprocess.run(["xdotool", "windowunmap", "--sync", str(each.window_id)], check=True)
         # a window manager that was killed has left these, and its window's id to another program
@@ -340,13 +281,16 @@ def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], X
             unseen._replace(bounds=hidden.bounds, is_on_screen=False, **above),
             iconic._replace(is_on_screen=False, is_minimised=True),
             plain._replace(bounds=Rect(400, 300, 96.0, 86.0), insets=(-3,) * 4, is_focused=True),
-            covered._replace(identity="title ['covered']", is_obscured=True),
+            away._replace(is_on_screen=False, is_minimised=True),
+            covered._replace(app_name="X Term", identity="title ['covered']", is_obscured=True),
         )
         assert [x11.shown_bounds(each.window_id) for each in (plain, unseen, iconic)] == [
             Rect(400, 300, 96.0, 86.0), None, None,
         ]  # fmt: skip
-        active = App("Plain", plain.pid, is_active=True, window_count=2)
-        assert scene.apps == (App("Client", client.pid, window_count=1), active)
+        client_app, plain_app, covered_app = scene.apps
+        assert client_app == App("Client", client.pid, window_count=1)
+        assert plain_app == App("Plain", plain.pid, is_active=True, window_count=1)
+        assert covered_app == App("X Term", client.pid, window_count=1)
 
 
 def test_windows_are_found_in_the_tree(client_on: Callable[[str], XWitness]) -> None:
@@ -601,6 +545,12 @@ def test_messages_that_came_together_are_received_one_by_one(pair: Pair) -> None
     connection, server = pair
     server.sendall(LONG_ANSWER + ANSWER)
     assert [connection.receive(seconds) for seconds in (9, 0, 0)] == [LONG_ANSWER, ANSWER, None]
+
+
+def test_window_whose_parent_has_gone_is_gone(pair: Pair) -> None:
+    connection, server = pair
+    server.sendall(struct.pack("<B11xI16x", 1, 9) + bytes(32))  # the parent 9, and an error
+    assert connection.containing(7) == []
 
 
 def test_connection_with_an_unread_reply_is_not_used_again(pair: Pair) -> None:

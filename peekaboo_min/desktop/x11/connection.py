@@ -219,7 +219,7 @@ class XConnection:
     def containing(self, window_id: int) -> list[int]:
         """Return a window and its ancestors, up to the top-level window; empty if it is gone."""
         windows: list[int] = []
-        while window_id not in (0, self.root_id):
+        while window_id != self.root_id:
             (reply,) = self.ask([request(CHILDREN, window_id)])
             if reply.has_failed:
                 return []
