@@ -271,6 +271,22 @@ def test_click_under_a_foreign_menu_is_lost(peek: Program, act: Act, witness: XW
     assert witness.take("press") == []
 
 
+def test_acts_during_a_grab_are_not_delivered(
+    peek: Program, w: int, witness: XWitness, other: XWitness
+) -> None:
+    """Launchers and region selectors grab the pointer and the keyboard for the root window."""
+    peek.data("screenshot", w)
+    other.do("grab keyboard", "root")
+    other.do("grab pointer", "root")
+    other.sync()
+    assert "another program has grabbed the keyboard" in peek.error("type", w, "ab")["message"]
+    pressed = peek.data("press", w, "return")
+    assert pressed["delivered"] is False and "a grab of the keyboard" in pressed["reason"]
+    clicked, dragged = peek.data("click", w, 9, 9), peek.data("drag", w, 9, 9, 50, 9)
+    assert clicked["delivered"] is dragged["delivered"] is None
+    assert witness.take("key") + witness.take("press") == []
+
+
 def test_scroll_that_gets_covered_is_not_delivered(act: Act, witness: XWitness) -> None:
     scrolling = act("scroll", [60, 50], "down", 50)
     witness.wait(lambda one: one["event"] == "press")
@@ -454,14 +470,6 @@ def test_keys_to_an_inner_window_of_another_program_arrive(peek: Program, w: int
     other.take("key")
     assert peek.data("type", w, "abc")["delivered"] is True
     assert [key["text"] for key in other.take("key")] == ["a", "b", "c"]
-
-
-def test_keys_to_a_window_that_refuses_the_focus_are_not_delivered(peek: Program, other: XWitness) -> None:
-    window_id = other.open("shy", x=100, y=100, w=300, h=200, app="Shy", input_hint=False)
-    window_titled(peek, "shy")
-    answer = peek.run("type", window_id, "abc", "--json").json
-    has_arrived = len(other.take("key")) == 3  # focused though it asked not to be
-    assert answer.get("data", {}).get("delivered", False) is has_arrived
 
 
 def test_held_key_that_repeats_is_pressed_once(peek: Program, w: int, witness: XWitness) -> None:

@@ -218,6 +218,7 @@ def test_managed_windows_are_listed_whole(display: str, client_on: Callable[[str
     box, states = opened("box", 510), ["_NET_WM_STATE_ABOVE", "_NET_WM_STATE_MODAL"]
     program.set("box", WM_TRANSIENT_FOR=[main.window_id], _NET_WM_STATE=states)
     popups = [popup(kind, y, pid=y != 10) for y, kind in enumerate(POPUPS, 10)]
+    program.set("rolled", _NET_WM_STATE=["_NET_WM_STATE_SHADED"])  # openbox adds HIDDEN
     program.set("COMBO", WM_TRANSIENT_FOR=[main.window_id])
     dot = program.open("dot", x=100, y=10, w=1, h=1, popup=True)
     for name, owner_id in (("rolled", rolled.window_id), ("small", dot)):  # itself, not listed

@@ -87,6 +87,9 @@ class XClient:
         elif do == "grab keyboard":
             how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS, ctypes.c_ulong(0))
             _X.XGrabKeyboard(self._display, window, *how)
+        elif do == "grab pointer":
+            how = (4, _ASYNCHRONOUS, _ASYNCHRONOUS, *[ctypes.c_ulong(0)] * 3)  # 4: presses
+            _X.XGrabPointer(self._display, window, 0, *how)
         elif do in _CALLS:
             function, *keys = _CALLS[do]
             getattr(_X, function)(self._display, window, *(order[key] for key in keys))
@@ -105,7 +108,7 @@ class XClient:
     def _open(
         self, name: str, x: int, y: int, w: int, h: int, popup: bool = False, app: str = "", title: str = "",
         pid: bool = True, takes_buttons: bool = True, takes_keys: bool = True,
-        input_hint: bool = True, inside: int = 0, border: int = 0, input_only: bool = False,
+        inside: int = 0, border: int = 0, input_only: bool = False,
     ) -> None:  # fmt: skip
         """inside: the id of a window, of any program, that contains the new one."""
         # XSetWindowAttributes: the second is the background, then the event mask and override-redirect
@@ -125,7 +128,7 @@ class XClient:
             _X.XSetClassHint(self._display, window, (ctypes.c_char_p * 2)(app.lower().encode(), app.encode()))
         # USPosition and USSize: the window manager keeps position and size
         self._set(window, b"WM_NORMAL_HINTS", _WM_SIZE_HINTS, 3, x, y, w, h, *[0] * 13)
-        self._set(window, b"WM_HINTS", _WM_HINTS, 1, input_hint, *[0] * 7)
+        self._set(window, b"WM_HINTS", _WM_HINTS, 1, 1, *[0] * 7)
         if pid:
             self._set(window, b"_NET_WM_PID", _CARDINAL, os.getpid())
         _X.XMapRaised(self._display, window)
