@@ -213,9 +213,11 @@ def test_drag_moves_a_slider(peek: Program, pad: Pad, pad_id: int) -> None:
 
 
 def test_drag_beyond_the_window_ends_at_its_edge(peek: Program, pad: Pad, pad_id: int) -> None:
-    answer = peek.data("drag", pad_id, 60, 50, 60, 320)
-    assert answer["clamped"] and answer["to_pixel"] == {"x": 60, "y": 319}
-    pad.wait_for("dragged", 3)  # several steps, so that a program detects a drag
+    answer = peek.data("drag", pad_id, 60, 50, 180, 320)
+    assert answer["clamped"] and answer["to_pixel"] == {"x": 180, "y": 319}
+    moves = pad.wait_for("dragged", 3)  # several steps, so that a program detects a drag
+    assert moves[-1] == ["160", "299"]
+    assert [move for move in moves if abs(int(move[1]) - 30 - (int(move[0]) - 40) * 269 / 120) > 3] == []
 
 
 def test_move_presses_nothing(peek: Program, pad: Pad, pad_id: int) -> None:

@@ -260,7 +260,11 @@ def test_act_under_a_cover_is_refused(peek: Program, act: Act, witness: XWitness
     window_titled(peek, "lid")
     moved = answer(act("move_pointer", [290, 240]))
     assert (moved["delivered"], moved["reached_id"]) == (False, lid)  # its frame is under the pointer
-    assert answer(act("move_pointer", [10, 10]))["delivered"] is True
+    moved = answer(act("move_pointer", [10, 10]))
+    point, w_bounds = moved.pop("point"), window_titled(peek, "w")["bounds"]
+    assert point == {"x": w_bounds["x"] + 10, "y": w_bounds["y"] + 10}
+    rest = {"delivered": True, "reached_id": None, "others_typed": 0, "has_lost_copy": False, "reason": ""}
+    assert moved == rest
     assert witness.take("press") == other.take("press") == []
 
 
@@ -366,6 +370,37 @@ def test_killed_typing_frees_its_key(peek: Program, w: int, witness: XWitness, x
     error = peek.error("type", w, "aXb", **dies)
     assert error["code"] == "PROGRAM_FAILED" and "delivered 1 of 3 characters" in error["message"]
     wait_for(lambda: witness.sync() == 0, "the key is up")
+
+
+FAILURES = {
+    '$real "$@"; exit 1': "PROGRAM_FAILED",
+    "read -r commands": "PROGRAM_FAILED",  # it ends early, with exit code 0
+    'echo "No such key name" >&2; $real "$@"': "PROGRAM_FAILED",
+    '$real "$@"; echo "X Error of failed request:  BadWindow (invalid parameter)" >&2': "WINDOW_NOT_FOUND",
+    '$real "$@"; echo "xdotool: Bad Drawable: 0x7" >&2': "WINDOW_NOT_FOUND",
+    '$real "$@"; echo "There are no windows: no window with this id" >&2; exit 1': "WINDOW_NOT_FOUND",
+}
+
+
+@pytest.mark.parametrize(("script", "code"), FAILURES.items())
+def test_failure_of_xdotool_is_an_error(
+    peek: Program, w: int, xdotool_by: Xdotool, script: str, code: str
+) -> None:
+    assert peek.error("press", w, "ctrl+a", **xdotool_by(script))["code"] == code
+
+
+def test_act_that_succeeds_runs_xdotool_once(
+    peek: Program, w: int, witness: XWitness, xdotool_by: Xdotool, tmp_path: Path
+) -> None:
+    peek.data("screenshot", w)
+    logged = xdotool_by(f'echo "$*" >> {tmp_path}/log; $real "$@"')
+    for words in (
+        ("press", w, "ctrl+a"),
+        ("click", w, 9, 9, "--modifiers", "ctrl"),
+        ("drag", w, 9, 9, 50, 9),
+    ):
+        peek.data(*words, **logged)
+    assert (tmp_path / "log").read_text().splitlines() == ["-"] * 4  # a drag looks at its end first
 
 
 @pytest.mark.parametrize(("command", "keys"), [("press", "a"), ("type", "ab")])

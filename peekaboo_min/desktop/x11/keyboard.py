@@ -12,7 +12,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 
-from ...core.call import check_cancelled, pause, uninterrupted, within_budget
+from ...core.call import pause, uninterrupted, within_budget
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of, read_chord
@@ -277,7 +277,6 @@ class _Keyboard:
 
     def _check(self, seconds: float = 0.0, is_holding: bool = False) -> None:
         """Raise CANCELLED, POLICY_DENIED, FOCUS_LOST or TIMEOUT; the next keys take about `seconds`."""
-        check_cancelled()
         if os.path.lexists(self._stop_file):
             hint = "delete it to go on, and see what the window holds"
             raise PeekabooError(ErrorCode.POLICY_DENIED, f"the stop file {self._stop_file} exists", hint)
@@ -302,7 +301,6 @@ class _Keyboard:
         """Press keys, right after `check`. Raises FOCUS_LOST unless the window received all of them."""
         limit_s = min(XDOTOOL_S + 3 * keys.seconds, ACT_S)
         watch = partial(self._check, is_holding=True) if keys.is_held else None
-        check_cancelled()
         try:
             # killed between the press and the release of a key, xdotool would leave it pressed
             with nullcontext() if keys.is_held else uninterrupted(), running_xdotool(limit_s) as xdotool:

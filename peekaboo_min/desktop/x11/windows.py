@@ -114,7 +114,6 @@ def take_scene() -> Scene:
         root = root._replace(client_ids=frozenset(clients))
         facts = _read_facts(server, atoms, {**dict(zip(top_ids, top_ids)), **clients})
         focused_id = root.active_id or server.client_with_focus()
-        focused_ids = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
         popups = (window for window in facts.values() if window.is_override_redirect and window.has_pixels)
         is_grabbed = "popup" in {popup.popup_kind for popup in popups} and server.is_keyboard_grabbed()
@@ -127,7 +126,7 @@ def take_scene() -> Scene:
     ]
     listed.sort(key=lambda window: top_ids.index(window.top_id))
     known_ids = {window.window_id for window in listed}
-    windows = [_window(row, facts[row.top_id].bounds, root, known_ids, focused_ids) for row in listed]
+    windows = [_window(row, facts[row.top_id].bounds, root, known_ids, focused_id) for row in listed]
     windows = _with_owners(windows)
     if owner.fields("I") == (0,):  # no compositor
         windows = _with_obscured(windows)
@@ -210,7 +209,7 @@ def _read_displays(server: XConnection) -> list[Display]:
     return [Display(n, f"Screen {n}", Rect(*map(float, head))) for n, head in enumerate(heads, 1)]
 
 
-def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused_ids: Set[int]) -> Window:
+def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused_id: int) -> Window:
     # a window of the window manager's list is a client, any other is a popup or decoration
     is_client = facts.window_id in root.client_ids
     is_popup = facts.is_override_redirect and not is_client
@@ -236,7 +235,7 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
         bounds=facts.bounds,
         layer=101 if is_popup else 25 if is_decoration else layer,
         is_on_screen=facts.is_viewable and not is_put_away,
-        is_focused=not is_popup and not focused_ids.isdisjoint((facts.window_id, facts.top_id)),
+        is_focused=not is_popup and focused_id in (facts.window_id, facts.top_id),
         # keep the frame only if it covers more of the screen than the window itself
         frame=frame if frame_id and max(facts.insets) <= 0 and frame != facts.bounds else None,
         kind=facts.popup_kind if is_popup else kind,

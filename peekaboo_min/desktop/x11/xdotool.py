@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Callable, Optional
 
-from ...core.call import check_cancelled, uninterrupted
+from ...core.call import uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_warning
 from ...core.models import Act, Delivery, Point, Window
@@ -92,7 +92,6 @@ class Xdotool:
     def end(self, is_complete: bool = True) -> None:
         """Wait for the end, and raise an error if any command failed."""
         done = self._program.end()
-        self.output += done.text
         if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", done.stderr, re.I):
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone")
         # xdotool ignores an unknown key, and exits with 0
@@ -184,7 +183,6 @@ class _Pointer:
         count = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
         pause_s = _NOTCH_AGAIN_S if act.kind == "scroll" else _CLICK_AGAIN_S
         deadline = time.monotonic() + ACT_S
-        check_cancelled()
         with uninterrupted():  # do not drop in the middle of a drag
             delivery = self._press_once(act)
             for number in range(1, count):
