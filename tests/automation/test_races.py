@@ -20,8 +20,8 @@ from worlds import Finished, Program, bare_x_server, clean_environment, wait_for
 from peekaboo_min.automation.act import perform
 from peekaboo_min.automation.coordinates import save_record
 from peekaboo_min.core.models import Act, Delivery, Display, ImageInfo, Point, Rect, Scene
-from peekaboo_min.desktop.x11.connection import Reply
-from peekaboo_min.desktop.x11.keyboard import _Keyboard
+from peekaboo_min.desktop.x11.connection import KeyboardMap, Reply
+from peekaboo_min.desktop.x11.keyboard import _Keyboard, _Keys
 from peekaboo_min.desktop.x11.record import Event, Record
 from peekaboo_min.desktop.x11.xdotool import _Pointer
 
@@ -245,11 +245,61 @@ def test_press_that_may_have_arrived_is_not_repeated(monkeypatch: pytest.MonkeyP
     assert len(presses) == 1, "the receiver of the first press is unknown"
 
 
-def test_key_that_a_program_without_a_pid_took_is_not_received() -> None:
+A, B, C, SHIFT, FREE = 38, 39, 40, 50, 200  # key codes
+FRAME, INNER = MANAGER + 9, THEIRS + 1  # INNER: a window of another program, inside ours
+TREES = {OURS + 3: [OURS + 3, FRAME], INNER: [INNER, OURS + 3, FRAME], FRAME: [FRAME]}
+
+
+def key(code: int, window_id: int = OURS + 3, client: int = OURS) -> Event:
+    return Event(KEY, code, window_id, client)
+
+
+TYPED = _Keys([], [], [ord("a"), ord("b")], 0.1)
+HELD = TYPED._replace(keysyms=[ord("a")], is_held=True)
+GRABBING, TO_FRAME, TO_ANOTHER = [key(A, client=THEIRS)], [key(A, FRAME, MANAGER)], [key(A, THEIRS, THEIRS)]
+PROCESSES = {OURS: 60, OURS + 3: 60, THEIRS: 61}
+# the keys sent, the events, the window's missing, modifier and stray keys; how many were delivered and typed
+# by a person; the processes
+KEYS: dict[str, tuple[_Keys, list[Event], tuple[bool, int, list[Event]], tuple[int, int], dict[int, int]]] = {
+    "nothing": (TYPED, [], (False, 0, []), (0, 0), PROCESSES),
+    "all": (TYPED, [key(A), key(B)], (True, 0, []), (2, 0), PROCESSES),
+    "one": (TYPED, [key(B)], (False, 0, []), (1, 0), PROCESSES),
+    "two and two of a person": (TYPED, [key(A), key(A), key(C), key(B)], (True, 0, []), (2, 2), PROCESSES),
+    "modifiers": (TYPED, [key(SHIFT), key(A), key(SHIFT), key(B)], (True, 2, []), (2, 0), PROCESSES),
+    "to the frame": (TYPED, TO_FRAME, (False, 0, TO_FRAME), (0, 0), PROCESSES),
+    "to another": (TYPED, TO_ANOTHER, (False, 0, TO_ANOTHER), (0, 0), PROCESSES),
+    "to an inner window": (TYPED, [key(A, INNER, THEIRS), key(B)], (True, 0, []), (2, 0), PROCESSES),
+    "to a grab": (TYPED, GRABBING, (False, 0, GRABBING), (0, 0), PROCESSES),
+    "to a grab of ours": (TYPED, GRABBING, (False, 0, []), (1, 0), {**PROCESSES, THEIRS: 60}),
+    "to a grab, processes unknown": (TYPED, GRABBING, (False, 0, GRABBING), (0, 0), {}),
+    "a key without a place": (
+        TYPED._replace(keysyms=[0xE9]), [key(SHIFT), key(FREE)], (True, 1, []), (1, 0), PROCESSES,
+    ),
+    "uncounted": (TYPED._replace(is_counted=False), [key(A), key(B)], (True, 0, []), (0, 0), PROCESSES),
+    "held": (HELD, [key(A), key(A), key(A), key(C)], (True, 0, []), (1, 1), PROCESSES),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "events", "received", "counts", "processes"), KEYS.values(), ids=KEYS)
+def test_keys_are_counted_by_receiver(
+    sent: _Keys, events: list[Event], received: tuple[object, ...], counts: tuple[int, int],
+    processes: dict[int, int], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     keyboard: Any = object.__new__(_Keyboard)
-    keyboard._window, keyboard._server = window(7), SimpleNamespace(pids_of=lambda *_: [0, 0])
-    taken = Event(2, 38, window_id=1 << 21, client=2 << 21)
-    assert not keyboard._is_received_by_window(taken), "two unknown pids are not one program"
+    monkeypatch.setattr("peekaboo_min.desktop.x11.keyboard.time", SimpleNamespace(monotonic=lambda: 50.0))
+    keyboard._map = KeyboardMap({A: (97, 65), B: (98, 66), C: (99, 67), SHIFT: (0xFFE1,)}, ((SHIFT,),))
+    keyboard._mapped, keyboard._modifier_codes = {97, 65, 98, 66, 99, 67, 0xFFE1}, {SHIFT}
+    keyboard._window, keyboard._own_ids = window(OURS + 3, frame_id=FRAME), {OURS + 3, FRAME, None}
+    pids_of = lambda *ids: [processes.get(window_id, 0) for window_id in ids]  # noqa: E731
+    containing = lambda window_id: TREES.get(window_id, [])  # noqa: E731
+    keyboard._server = SimpleNamespace(pids_of=pids_of, containing=containing, round_trip_s=0.25)
+    keyboard._delivered, keyboard._others, keyboard.has_received = 0, 0, False
+    batches, ends = [events, None], []
+    keyboard._record = SimpleNamespace(keys=lambda end: ends.append(end) or batches.pop(0))
+    assert keyboard._count(sent) == received
+    assert (keyboard._delivered, keyboard._others) == counts
+    assert keyboard.has_received is (len(received[2]) < len(events))  # type: ignore[arg-type]
+    assert ends == [50.75, 0 if received[0] else 50.75], "it waits only for missing keys"
 
 
 def test_key_that_would_end_too_late_is_not_pressed(tmp_path: Path) -> None:
