@@ -177,22 +177,6 @@ def test_paste_is_pressed_only_while_the_clipboard_is_ours(peek: Program, form: 
     assert all("clipboard" in message for message in errors)
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "xdotool windowmove {id} 300 200",
-        "for n in $(seq 80); do xdotool mousemove_relative -- 5 0; sleep 0.01; done",
-        "xdotool windowkill {id}",
-    ],
-    ids=["moves the window", "moves the pointer", "closes it"],
-)
-def test_drag_that_ends_elsewhere_is_in_doubt(peek: Program, form: Form, form_id: int, script: str) -> None:
-    peek.data("screenshot", form_id)
-    x, y = form.centre("notes")
-    with person(form, script.format(id=form_id)):
-        assert peek.data("drag", form_id, x - 40, y, x + 40, y)["delivered"] is None
-
-
 LOCKS = ("Caps_Lock", "Num_Lock", "Scroll_Lock")
 ACTS = (
     *("press {} KP_7 --repeat 2", "press {} ctrl+shift+b", "press {} super", "press {} right --hold-ms 300"),

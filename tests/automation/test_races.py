@@ -237,14 +237,6 @@ def test_click_after_which_no_other_is_possible_ends_there(
     assert program.lines() == ["hit"]
 
 
-def test_press_that_may_have_arrived_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    presses: list[Act] = []
-    monkeypatch.setattr(_Pointer, "_press_once", lambda _, act: presses.append(act) or Delivery(None))
-    server: Any = SimpleNamespace(round_trip_s=0.0)
-    _Pointer(server, server, window()).press(Act("click", (Point(20, 30),), clicks=3))
-    assert len(presses) == 1, "the receiver of the first press is unknown"
-
-
 A, B, C, SHIFT, FREE = 38, 39, 40, 50, 200  # key codes
 FRAME, INNER = MANAGER + 9, THEIRS + 1  # INNER: a window of another program, inside ours
 TREES = {OURS + 3: [OURS + 3, FRAME], INNER: [INNER, OURS + 3, FRAME], FRAME: [FRAME]}

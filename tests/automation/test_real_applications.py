@@ -252,14 +252,6 @@ def reporter(bare: RealDesktop) -> Reported:
     return window, seen
 
 
-def test_click_that_the_window_manager_binds_is_not_delivered(bare: RealDesktop, reporter: Reported) -> None:
-    window, seen = reporter
-    reply = bare.call("click", window, **PLACE, modifiers=["alt"])
-    assert (reply.code, reply.data["delivered"]) == ("", None)
-    bare.done("click", window, **PLACE, modifiers=["ctrl"])
-    assert [line for line in seen() if " at " in line] == ["1 at 100 50"]
-
-
 def test_click_with_rearranged_buttons_presses_the_named_one(bare: RealDesktop, reporter: Reported) -> None:
     need("xmodmap")
     window, seen = reporter

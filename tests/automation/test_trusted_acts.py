@@ -81,20 +81,6 @@ def test_click_that_minimises_its_window_reports_it(peek: Program, opened: Opene
     assert "window_closed" not in answer
 
 
-def test_click_that_withdraws_its_window_is_delivered(peek: Program, opened: Opened) -> None:
-    # openbox takes the frame off before the program ends
-    _, window_id = opened("Shy", "bind . <ButtonPress> {wm withdraw .}")
-    assert peek.data("click", window_id, 150, 100)["delivered"] is True
-
-
-def test_click_that_moves_its_window_is_delivered(peek: Program, opened: Opened, xdotool_by: Xdotool) -> None:
-    _, window_id = opened("Shy", "bind . <ButtonPress> {wm geometry . +300+300}")
-    # delay xdotool's exit until the window has moved, like on a busy machine
-    place = f"$real getwindowgeometry {window_id}"
-    slow = xdotool_by(f'old=$({place}); $real "$@"; until [ "$({place})" != "$old" ]; do :; done')
-    assert peek.data("click", window_id, 150, 100, **slow)["delivered"] is True
-
-
 def test_click_on_a_reused_window_id_is_refused(peek: Program) -> None:
     def open_same() -> tuple[XWitness, int]:
         program = XWitness(peek.environment)
@@ -299,13 +285,6 @@ def test_scroll_that_gets_covered_is_not_delivered(act: Act, witness: XWitness) 
     assert len(witness.take("press")) < 50
 
 
-def test_scroll_that_no_program_receives_is_unknown(peek: Program, other: XWitness) -> None:
-    window_id = other.open("deaf", x=100, y=100, w=300, h=200, app="Deaf", takes_buttons=False)
-    window_titled(peek, "deaf")
-    peek.data("screenshot", window_id)
-    assert peek.data("scroll", window_id, 50, 50, "down")["delivered"] is None
-
-
 @pytest.mark.parametrize(
     ("interrupt", "code"),
     [
@@ -472,45 +451,12 @@ def test_keys_that_the_window_does_not_get_are_not_delivered(
     wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
 
 
-def test_key_passed_on_late_is_delivered(peek: Program, w: int, witness: XWitness, other: XWitness) -> None:
-    other.do("grab", keysym=ord("b"), replays_after=0.2)
-    other.sync()
-    assert peek.data("type", w, "abc")["delivered"] is True
-    assert "".join(key["text"] for key in witness.take("key")) == "abc"
-
-
 def test_foreign_shortcut_is_still_pressed(peek: Program, w: int, witness: XWitness, other: XWitness) -> None:
     other.do("grab", keysym=ord("b"))
     other.sync()
     assert peek.data("press", w, "ctrl+b", "--repeat", 3)["delivered"] is False
     assert len(other.take("key")) == 3
     assert witness.take("key") == []
-
-
-def test_keys_that_others_get_are_not_delivered(peek: Program, witness: XWitness, other: XWitness) -> None:
-    window_id = witness.open("deaf", x=100, y=100, w=300, h=200, app="Deaf", takes_keys=False)
-    window_titled(peek, "deaf")
-    assert peek.data("press", window_id, "return")["delivered"] is False
-    other.do("listen", window_id=window_id)
-    other.sync()
-    assert peek.data("type", window_id, "abc")["delivered"] is False
-    witness.do("listen", window_id=window_id)  # by another connection of the window's own program
-    witness.sync()
-    assert peek.data("type", window_id, "abc")["delivered"] is True
-
-
-def test_keys_to_an_inner_window_of_another_program_arrive(peek: Program, w: int, other: XWitness) -> None:
-    other.open("inner", x=0, y=0, w=200, h=200, inside=w)
-    other.do("focus", "inner")
-    other.take("key")
-    assert peek.data("type", w, "abc")["delivered"] is True
-    assert [key["text"] for key in other.take("key")] == ["a", "b", "c"]
-
-
-def test_held_key_that_repeats_is_pressed_once(peek: Program, w: int, witness: XWitness) -> None:
-    answer = peek.data("press", w, "y", "--hold-ms", 1500)
-    assert answer["delivered"] is True and "others_typed" not in answer
-    assert len(witness.take("key")) > 1
 
 
 def test_type_on_a_slow_display_takes_its_time(peek: Program, w: int, witness: XWitness) -> None:
@@ -578,8 +524,9 @@ def test_scroll_that_takes_too_long_says_how_much_was_done(
     assert number_in(turned, "(\\d+) of 50 presses") == len(witness.take("press"))
 
 
+@pytest.mark.usefixtures("form")
 def test_type_replaces_by_an_empty_text(peek: Program, w: int, witness: XWitness) -> None:
-    """In a window of another toolkit than Tk."""
+    """In a window of another toolkit than Tk, beside a window of Tk."""
     peek.data("type", w, "", "--replace")
     assert [key["text"] for key in witness.take_characters()] == ["\x01", "\b"]  # ctrl+a
 

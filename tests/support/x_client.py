@@ -26,12 +26,11 @@ _CALLS = {
     "close": ("XDestroyWindow",),
 }
 _REPORTED = {2: "key", 4: "press", 5: "release"}
-_KEY_PRESS = 1
-_EVENTS = _KEY_PRESS | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
+_EVENTS = 1 | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
 _MASK = 1 << 1 | 1 << 9 | 1 << 11  # background pixel, override-redirect, event mask
 _ATOM, _CARDINAL, _WM_HINTS, _WM_SIZE_HINTS = 4, 6, 35, 41  # atoms of Xatom.h
 _MODIFIER_KEYSYMS = range(0xFFE1, 0xFFEF)
-_CORE_KEYBOARD, _ANY_MODIFIER, _SYNCHRONOUS, _ASYNCHRONOUS, _REPLAY_KEYBOARD = 0x100, 1 << 15, 0, 1, 5
+_CORE_KEYBOARD, _ANY_MODIFIER, _ASYNCHRONOUS = 0x100, 1 << 15, 1
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -47,7 +46,6 @@ class XClient:
             raise SystemExit("no display")
         self._display = ctypes.c_void_p(display)
         self._root = ctypes.c_ulong(_X.XDefaultRootWindow(self._display))
-        self._replays_after = 0.0  # seconds until a grabbed key is passed on
         self._ids: dict[str, int] = {"root": self._root.value, "pointer root": 1}
         self._names: dict[int, str] = {}  # never removed: an event may come after the window closes
 
@@ -70,10 +68,6 @@ class XClient:
             self._open(name, **order)
         elif do == "focus":
             _X.XSetInputFocus(self._display, window, 1, ctypes.c_ulong(0))
-        elif do == "listen":  # to the keys of any window, by a connection of its own
-            second = ctypes.c_void_p(_X.XOpenDisplay(None))
-            _X.XSelectInput(second, ctypes.c_ulong(order["window_id"]), ctypes.c_long(_KEY_PRESS))
-            _X.XSync(second, 0)
         elif do == "property":
             self._set(window, order["property"].encode(), _ATOM, *order["values"])
         elif do == "controls":  # of the XKB extension: slow keys are 2, bounce keys 4, sticky keys 8
@@ -81,8 +75,7 @@ class XClient:
             _X.XkbChangeEnabledControls(self._display, _CORE_KEYBOARD, *bits)
         elif do == "grab":
             code = _X.XKeysymToKeycode(self._display, ctypes.c_ulong(order["keysym"]))
-            self._replays_after = order.get("replays_after", 0.0)
-            how = (0, _ASYNCHRONOUS, _SYNCHRONOUS if self._replays_after else _ASYNCHRONOUS)
+            how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS)
             _X.XGrabKey(self._display, code, _ANY_MODIFIER, self._root, *how)
         elif do == "grab keyboard":
             how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS, ctypes.c_ulong(0))
@@ -107,14 +100,11 @@ class XClient:
 
     def _open(
         self, name: str, x: int, y: int, w: int, h: int, popup: bool = False, app: str = "", title: str = "",
-        pid: bool = True, takes_buttons: bool = True, takes_keys: bool = True,
-        inside: int = 0, border: int = 0, input_only: bool = False,
+        pid: bool = True, inside: int = 0, border: int = 0, input_only: bool = False,
     ) -> None:  # fmt: skip
         """inside: the id of a window, of any program, that contains the new one."""
         # XSetWindowAttributes: the second is the background, then the event mask and override-redirect
-        events = _EVENTS if takes_buttons else 0
-        events &= _EVENTS if takes_keys else ~_KEY_PRESS
-        attributes = struct.pack("@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, events, 0, popup, 0, 0)
+        attributes = struct.pack("@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, _EVENTS, 0, popup, 0, 0)
         parent = ctypes.c_ulong(inside) if inside else self._root
         number = _X.XCreateWindow(
             self._display, parent, x, y, w, h, border, 0, 1 + input_only, None,
@@ -155,10 +145,7 @@ class XClient:
                 continue
             text, keysym = ctypes.create_string_buffer(16), ctypes.c_ulong()
             length = _X.XLookupString(event, text, 16, ctypes.byref(keysym), None)
-            if self._replays_after:  # like a window manager that checks each key first
-                time.sleep(self._replays_after)
-                _X.XAllowEvents(self._display, _REPLAY_KEYBOARD, ctypes.c_ulong(0))
-            elif keysym.value not in _MODIFIER_KEYSYMS:
+            if keysym.value not in _MODIFIER_KEYSYMS:
                 self._report("key", name, text=text.raw[:length].decode("latin-1"))
 
     def _report(self, event: str, name: str, **more: Any) -> None:
