@@ -93,10 +93,10 @@ def german(form: Form) -> Iterator[None]:
     subprocess.run(["setxkbmap", "us"], env=environment, check=True)
 
 
-# a modifier, and its name in the refusal
+# a modifier or button, and its name in the refusal
 HELD = {
     "ISO_Level3_Shift": "AltGr", "Super_L": "Super", "Hyper_L": "Super", "Meta_L": "Alt", "Alt_L": "Alt",
-    "Control_L": "Control", "Shift_L": "Shift", "Num_Lock": "Mod2",
+    "Control_L": "Control", "Shift_L": "Shift", "Num_Lock": "Mod2", "1": "mouse button", "3": "mouse button",
 }  # fmt: skip
 
 
@@ -113,24 +113,15 @@ def check_refused(peek: Program, form: Form, form_id: int, held: str) -> None:
 
 @pytest.mark.usefixtures("german")
 @pytest.mark.parametrize("key", HELD)
-def test_acts_are_refused_while_a_modifier_is_held(peek: Program, form: Form, form_id: int, key: str) -> None:
+def test_acts_are_refused_while_a_key_is_held(peek: Program, form: Form, form_id: int, key: str) -> None:
     peek.data("screenshot", form_id)
-    form.xdotool("keydown", key)
+    device = "mouse" if key.isdigit() else "key"
+    form.xdotool("mousemove", "900", "600", f"{device}down", key)
     try:
         check_refused(peek, form, form_id, HELD[key])
     finally:
-        form.xdotool("keyup", key)
-        if key == "Num_Lock":  # it is on now
-            form.xdotool("key", key)
-
-
-def test_acts_are_refused_while_a_button_is_held(peek: Program, form: Form, form_id: int) -> None:
-    peek.data("screenshot", form_id)
-    form.xdotool("mousemove", "900", "600", "mousedown", "1")
-    try:
-        check_refused(peek, form, form_id, "mouse button")
-    finally:
-        form.xdotool("mouseup", "1")
+        form.xdotool(f"{device}up", key)
+        form.xdotool("key", *["Num_Lock"] * (key == "Num_Lock"), "Escape")  # it is on now
 
 
 @pytest.mark.usefixtures("german")

@@ -205,6 +205,10 @@ DELIVERIES: dict[str, tuple[str, dict[str, Any], Optional[bool]]] = {
     "before the frame moved it": ("click", {"at": origin(130, 150), "inner": GONE, "now_in": OURS + 3}, True),
     "as it moves and closes": ("click", {"at": origin(130, 150), "inner": GONE, "now_in": 0}, True),
     "before a drag's frame goes": ("drag", {"at": origin(131, 150), "inner": GONE, "now_in": 0}, None),
+    "without a frame": ("click", {"frame_id": None, "top_id": OURS + 3}, True),
+    "without a frame, after a move": (
+        "click", {"frame_id": None, "top_id": 0, "at": origin(130, 150), "inner": GONE, "now_in": 0}, None,
+    ),
     "dragging the window": ("drag", {"at": origin(130, 160)}, True),
     "dragging it too far": ("drag", {"at": origin(131, 160)}, None),
 }  # fmt: skip
@@ -214,10 +218,10 @@ DELIVERIES: dict[str, tuple[str, dict[str, Any], Optional[bool]]] = {
 def test_delivery_is_judged_by_the_press_and_the_window(
     kind: str, case: dict[str, Any], delivered: Optional[bool]
 ) -> None:
-    frame_id = MANAGER + 9
-    usual = {"at": origin(100, 150), "inner": origin(0, 0), "top_id": frame_id, "now_in": frame_id}
-    fields = {"event": PRESSED, **usual, **case}
-    at, inner, top_id, now_in, event = (fields.pop(name) for name in (*usual, "event"))
+    usual = {"at": origin(100, 150), "inner": origin(0, 0), "frame_id": MANAGER + 9, "event": PRESSED}
+    usual = {**usual, "top_id": MANAGER + 9, "now_in": MANAGER + 9}
+    fields = {**usual, **case}
+    at, inner, frame_id, event, top_id, now_in = (fields.pop(name) for name in usual)
     server: Any = SimpleNamespace(ask=lambda _: [at, inner], top_level=lambda _: now_in)
     server.root_id, server.round_trip_s = 1, 0.0
     framed = window(OURS + 3, bounds=Rect(100, 150, 300, 200), frame_id=frame_id)

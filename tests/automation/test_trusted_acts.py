@@ -58,8 +58,6 @@ def test_click_on_a_popup_does_not_focus_it(peek: Program, wish: Run) -> None:
     )
     owner_id, popup = window_titled(peek, "Owner")["window_id"], window_titled(peek, "Popup")
     popup_id = popup["window_id"]
-    assert (popup["kind"], popup["owner_name"], popup["parent_id"]) == ("popup", "Other", owner_id)
-    assert (popup["bounds"]["width"], popup["bounds"]["height"]) == (90, 24)
     listed = peek.data("list", "windows", "--app", "Other")["windows"]
     assert listed == [{"window_title": "Owner", "window_index": 0}]
     assert peek.error("focus", popup_id)["code"] == "FOCUS_FAILED"
@@ -79,30 +77,6 @@ def test_click_that_minimises_its_window_reports_it(peek: Program, opened: Opene
     answer = peek.data("click", window_id, 150, 100, "--verify")
     assert answer["delivered"] and answer["changed"]
     assert "window_closed" not in answer
-
-
-def test_click_on_a_reused_window_id_is_refused(peek: Program) -> None:
-    def open_same() -> tuple[XWitness, int]:
-        program = XWitness(peek.environment)
-        return program, program.open("same", x=100, y=100, w=300, h=200, app="Same", pid=False)
-
-    def is_reused() -> bool:
-        first, old_id = open_same()
-        with closing(first):
-            window_titled(peek, "same")
-            peek.data("screenshot", old_id)
-        tree = ["xwininfo", "-root", "-tree"]
-        look = lambda: subprocess.run(tree, env=peek.environment, capture_output=True).stdout  # noqa: E731
-        wait_for(lambda: b'"same"' not in look(), "it is gone")
-        second, new_id = open_same()
-        with closing(second):
-            window_titled(peek, "same")
-            # if another client connected or left, the server gave out another id
-            is_same = new_id == old_id
-            assert not is_same or peek.error("click", new_id, 50, 50)["code"] == "STALE_SCREENSHOT"
-        return is_same
-
-    wait_for(is_reused, "an id is used again")
 
 
 def test_focus_may_click_a_title_bar(
@@ -272,17 +246,10 @@ def test_acts_during_a_grab_are_not_delivered(
     assert "another program has grabbed the keyboard" in peek.error("type", w, "ab")["message"]
     pressed = peek.data("press", w, "return")
     assert pressed["delivered"] is False and "a grab of the keyboard" in pressed["reason"]
-    clicked, dragged = peek.data("click", w, 9, 9), peek.data("drag", w, 9, 9, 50, 9)
+    clicked, dragged = peek.data("click", w, 9, 9, "--clicks", 3), peek.data("drag", w, 9, 9, 50, 9)
     assert clicked["delivered"] is dragged["delivered"] is None
+    assert len(other.take("press")) == 2, "a press that may have arrived is not repeated"
     assert witness.take("key") + witness.take("press") == []
-
-
-def test_scroll_that_gets_covered_is_not_delivered(act: Act, witness: XWitness) -> None:
-    scrolling = act("scroll", [60, 50], "down", 50)
-    witness.wait(lambda one: one["event"] == "press")
-    witness.open("menu", x=130, y=120, w=80, h=60, popup=True)  # over the pixel, by the same program
-    assert answer(scrolling)["delivered"] is not True
-    assert len(witness.take("press")) < 50
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import json
 import os
 import select
 import struct
-import time
 from typing import Any, Union
 
 _X = ctypes.CDLL("libX11.so.6")
@@ -149,7 +148,7 @@ class XClient:
                 self._report("key", name, text=text.raw[:length].decode("latin-1"))
 
     def _report(self, event: str, name: str, **more: Any) -> None:
-        print(json.dumps({"event": event, "name": name, **more, "at": time.monotonic()}), flush=True)
+        print(json.dumps({"event": event, "name": name, **more}), flush=True)
 
 
 if __name__ == "__main__":
