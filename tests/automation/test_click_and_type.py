@@ -11,12 +11,6 @@ import pytest
 from tk_windows import Wish, audit, programs_by, window_titled
 from worlds import Form, OpenForm, Program, both_forms, wait_for
 
-TEXTS = {
-    "accents and emoji": "Zoë Ångström, Straße 日本語 한국어 👩‍💻 🏳️‍🌈",
-    "lines and tabs": "one\r\ntwo\tthree\n\nfour",
-    "of a shell": "--json is text here $(touch x) \"'\\ %s {} [exit] \\n",
-}
-
 
 @both_forms
 def test_click_by_a_pixel_arrives(on_x11: Program, form: Form, form_window: int, tmp_path: Path) -> None:
@@ -33,15 +27,6 @@ def test_click_with_the_middle_button_arrives(peek: Program, form: Form, form_id
     peek.data("screenshot", form_id)
     peek.data("click", form_id, *form.centre("name"), "--button", "middle")
     assert form.wait_for_event("click")["button"] == 2
-
-
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_type_text_arrives_exactly(peek: Program, form: Form, form_id: int, text: str) -> None:
-    peek.data("screenshot", form_id)
-    peek.data("click", form_id, *form.centre("notes"))
-    peek.data("type", form_id, "--", text)
-    peek.data("press", form_id, "f12")
-    assert form.wait_for_event("text")["notes"] == text.replace("\r\n", "\n")
 
 
 # spelling: key symbol and modifier mask (1 shift, 4 control, 8 alt)

@@ -279,20 +279,6 @@ def test_click_brings_a_window_back(bare: RealDesktop, reporter: Reported, put_a
     assert seen() == ["1 at 100 50"]
 
 
-def test_acts_are_refused_while_the_screen_is_locked(bare: RealDesktop, reporter: Reported) -> None:
-    need("i3lock")
-    window, seen = reporter
-    known = {one["window_id"] for one in bare.windows()}
-    locker = bare.start("i3lock", "-n")
-    bare.popup(known)
-    acts: dict[str, dict[str, Any]] = {"type_text": {"text": "secret"}, "click": PLACE, "focus_window": {}}
-    assert {bare.call(tool, window, **acts[tool]).code for tool in acts} == {"SCREEN_LOCKED"}
-    locker.terminate()
-    wait_for(lambda: {one["window_id"] for one in bare.windows()} == known, "the screen is unlocked")
-    bare.done("press_key", window, key="b")
-    assert seen() == ["b"]
-
-
 Page = tuple[dict[str, Any], Callable[[str], Any]]
 
 

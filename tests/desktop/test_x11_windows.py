@@ -339,6 +339,9 @@ def test_second_screen_has_its_own_windows(client_on: Callable[[str], XWitness])
         above = below._replace(window_id=ids[1], title="above")
         scene = listed_as(above, below._replace(is_obscured=True))  # xcompmgr manages the first screen only
         assert scene.displays == (Display(1, "Screen 1", Rect(0.0, 0.0, 640.0, 480.0)),)
+        assert not scene.is_locked
+        program.open("locked", x=0, y=0, w=640, h=480, popup=True, app="i3lock")
+        assert backend.X11Desktop().snapshot().is_locked
 
 
 def scene(*windows: Window) -> Scene:
