@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import pytest
 from slow_display import SlowDisplay
@@ -16,7 +17,7 @@ from tk_windows import clipboard, copy, keyboard_state, programs_by, typed
 from witness import XWitness
 from worlds import Form, Program, group_of
 
-from peekaboo_min.desktop.x11.connection import InputState, x_connection
+from peekaboo_min.desktop.x11.connection import InputState, KeyboardMap, Reply, XConnection, x_connection
 
 TEXT = "abcdefghij klmno " * 40
 STICKY_KEYS = 8  # a control of the XKB extension
@@ -144,6 +145,33 @@ def test_acts_are_refused_while_a_modifier_is_latched(peek: Program, form: Form,
             person.do("controls", affected=STICKY_KEYS, on=0)
             form.xdotool("key", "Escape")
             person.sync()
+
+
+# the pointer's bits, and those of XKB (down, latched, locked; the group's down and latched) -> held, locks
+STATES: dict[tuple[int, ...], tuple[str, bool, bool]] = {
+    (0, 0, 0, 0, 0, 0): ("", False, False),
+    (0b1, 0b1, 0, 0, 0, 0): ("Shift", False, False),
+    (0b100, 0, 0b100, 0, 0, 0): ("Control", False, False),
+    (0b1000, 0, 0, 0b1000, 0, 0): ("Alt (Mod1)", False, False),  # locked, but not by a lock key
+    (0b10010, 0, 0, 0b10010, 0, 0): ("", True, True),
+    (0b11010010, 0b10000000, 0b1000000, 0b10010, 0, 0): ("Super (Mod4), AltGr (Mod5)", True, True),
+    (0x400, 0, 0, 0, 0, 0): ("a mouse button", False, False),
+    (0x2000, 0, 0, 0, 1, 0): ("a layout key", False, False),
+    (0x2000, 0, 0, 0, 0, -1): ("a layout key", False, False),
+    (0b11010,): ("Alt (Mod1)", True, True),  # without XKB
+}
+
+
+@pytest.mark.parametrize(("bits", "expected"), STATES.items())
+def test_input_state_is_read_from_its_bits(bits: tuple[int, ...], expected: tuple[str, bool, bool]) -> None:
+    server: Any = object.__new__(XConnection)
+    server.root_id, server.extension = 1, lambda _: 135
+    codes = ((50,), (66,), (37,), (64,), (77,), (), (133,), (108,))  # of Shift, Lock... ; 66 and 77 lock
+    server.keyboard_map = lambda: KeyboardMap({66: (0xFFE5,), 77: (0, 0xFF7F)}, codes)
+    focus, pointer = struct.pack("<B7xI20x", 1, 7), struct.pack("<B23xH6x", 1, bits[0])
+    xkb = struct.pack("<B8xBBBxxhh14x", bool(bits[1:]), *(*bits[1:], *[0] * 5)[:5])
+    server.ask = lambda requests: [*map(Reply, (focus, pointer, bytes(32), xkb))][: len(requests)]
+    assert server.input_state() == (7, *expected)
 
 
 def test_held_modifier_is_noticed_without_xkb(form: Form, environment: Callable[..., None]) -> None:

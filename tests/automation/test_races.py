@@ -23,7 +23,7 @@ from peekaboo_min.core.models import Act, Delivery, Display, ImageInfo, Point, R
 from peekaboo_min.desktop.x11.connection import KeyboardMap, Reply
 from peekaboo_min.desktop.x11.keyboard import _Keyboard, _Keys
 from peekaboo_min.desktop.x11.record import Event, Record
-from peekaboo_min.desktop.x11.xdotool import _Pointer
+from peekaboo_min.desktop.x11.xdotool import _Pointer, click_title_bar
 
 SCREEN = {"x": 0, "y": 0, "w": 1280, "h": 800}
 PLACE = {"x": 200, "y": 150, "w": 300, "h": 200}
@@ -228,6 +228,18 @@ def test_delivery_is_judged_by_the_press_and_the_window(
     act = Act(kind, (Point(300.9, 200.2), Point(330.4, 210.7))[: 1 + (kind == "drag")])
     event = event and event._replace(**fields)
     assert _Pointer(server, server, framed)._is_delivered(event, top_id, act) is delivered
+
+
+def test_title_bar_is_clicked_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    acts: list[Any] = []
+    monkeypatch.setattr("peekaboo_min.desktop.x11.xdotool.act_by_pointer", lambda *act: acts.append(act))
+    frame = Rect(100, 100, 302, 225)
+    framed = window(7, bounds=Rect(101, 120, 300, 200), frame=frame, frame_id=9, insets=(0, 0, 0, 0))
+    low = framed._replace(bounds=Rect(101, 103, 300, 200))
+    for each in (framed, framed._replace(frame_id=None), framed._replace(frame=None), low):
+        click_title_bar(each)
+    top = framed._replace(window_id=9, bounds=frame, frame_id=None)
+    assert acts == [(top, Act("click", (Point(251.0, 110.0),)))]
 
 
 @pytest.mark.parametrize(

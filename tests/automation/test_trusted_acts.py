@@ -318,6 +318,13 @@ def test_killed_typing_frees_its_key(peek: Program, w: int, witness: XWitness, x
     wait_for(lambda: witness.sync() == 0, "the key is up")
 
 
+def test_act_without_a_record_is_refused(peek: Program, w: int, witness: XWitness) -> None:
+    with SlowDisplay(peek.environment["DISPLAY"], 0.0, hidden=b"RECORD") as display:
+        error = peek.error("press", w, "a", DISPLAY=display.name)
+    assert error["code"] == "PROGRAM_FAILED" and "does not record" in error["message"]
+    assert witness.take("key") == []
+
+
 FAILURES = {
     '$real "$@"; exit 1': "PROGRAM_FAILED",
     "read -r commands": "PROGRAM_FAILED",  # it ends early, with exit code 0
