@@ -7,20 +7,17 @@ import re
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from slow_display import SlowDisplay
 from tk_windows import clipboard, copy, keyboard_state, programs_by, typed
-from witness import XWitness
 from worlds import Form, Program, group_of
 
 from peekaboo_min.desktop.x11.connection import InputState, KeyboardMap, Reply, XConnection, x_connection
 
 TEXT = "abcdefghij klmno " * 40
-STICKY_KEYS = 8  # a control of the XKB extension
 
 
 @pytest.fixture(autouse=True)
@@ -101,25 +98,19 @@ HELD = {
 }  # fmt: skip
 
 
-def check_refused(peek: Program, form: Form, form_id: int, held: str) -> None:
-    """Check that no act reaches the form or moves the pointer, and that each refusal names what is held."""
-    form.xdotool("mousemove", "900", "600")
-    before = form.events("key") + form.events("click")
-    for words in ("type {} quick", "press {} a", "click {} 9 9", "scroll {} 9 9 down", "drag {} 9 9 50 50"):
-        error = peek.error(*words.format(form_id).split())
-        assert error["code"] == "WINDOW_BLOCKED" and held in error["message"], (words, error)
-    assert form.events("key") + form.events("click") == before
-    assert form.xdotool("getmouselocation").startswith("x:900 y:600")
-
-
 @pytest.mark.usefixtures("german")
 @pytest.mark.parametrize("key", HELD)
 def test_acts_are_refused_while_a_key_is_held(peek: Program, form: Form, form_id: int, key: str) -> None:
-    peek.data("screenshot", form_id)
     device = "mouse" if key.isdigit() else "key"
     form.xdotool("mousemove", "900", "600", f"{device}down", key)
+    peek.data("screenshot", form_id)
+    before = form.events("key") + form.events("click")
     try:
-        check_refused(peek, form, form_id, HELD[key])
+        for words in ("type {} q", "press {} a", "click {} 9 9", "scroll {} 9 9 up", "drag {} 9 9 50 50"):
+            error = peek.error(*words.format(form_id).split())
+            assert error["code"] == "WINDOW_BLOCKED" and HELD[key] in error["message"], (words, error)
+        assert form.events("key") + form.events("click") == before
+        assert form.xdotool("getmouselocation").startswith("x:900 y:600")
     finally:
         form.xdotool(f"{device}up", key)
         form.xdotool("key", *["Num_Lock"] * (key == "Num_Lock"), "Escape")  # it is on now
@@ -130,21 +121,6 @@ def test_key_that_the_keyboard_lacks_cannot_be_held(peek: Program, form_id: int)
     error = peek.error("press", form_id, "backquote", "--hold-ms", 100)
     assert error["code"] == "INVALID_ARGUMENT" and "no key 'backquote'" in error["message"]
     assert peek.data("press", form_id, "backquote")["delivered"] is True
-
-
-def test_acts_are_refused_while_a_modifier_is_latched(peek: Program, form: Form, form_id: int) -> None:
-    """Sticky keys latch a modifier that was tapped."""
-    peek.data("screenshot", form_id)
-    with closing(XWitness({**os.environ, "DISPLAY": form.display})) as person:
-        person.do("controls", affected=STICKY_KEYS, on=STICKY_KEYS)
-        person.sync()
-        form.xdotool("key", "Shift_L")
-        try:
-            check_refused(peek, form, form_id, "Shift")
-        finally:
-            person.do("controls", affected=STICKY_KEYS, on=0)
-            form.xdotool("key", "Escape")
-            person.sync()
 
 
 # the pointer's bits, and those of XKB (down, latched, locked; the group's down and latched) -> held, locks
@@ -172,16 +148,6 @@ def test_input_state_is_read_from_its_bits(bits: tuple[int, ...], expected: tupl
     xkb = struct.pack("<B8xBBBxxhh14x", bool(bits[1:]), *(*bits[1:], *[0] * 5)[:5])
     server.ask = lambda requests: [*map(Reply, (focus, pointer, bytes(32), xkb))][: len(requests)]
     assert server.input_state() == (7, *expected)
-
-
-def test_held_modifier_is_noticed_without_xkb(form: Form, environment: Callable[..., None]) -> None:
-    with SlowDisplay(form.display, 0, hidden=b"XKEYBOARD") as display:
-        environment(DISPLAY=display.name)
-        form.xdotool("key", "Num_Lock", "keydown", "ISO_Level3_Shift")
-        held = input_state().held
-        form.xdotool("key", "Num_Lock", "keyup", "ISO_Level3_Shift")
-        assert held == "AltGr (Mod5)"
-        assert input_state().held == ""
 
 
 def test_paste_is_pressed_only_while_the_clipboard_is_ours(peek: Program, form: Form, form_id: int) -> None:
