@@ -289,10 +289,13 @@ def test_typing_ends_when_its_popup_is_hidden(peek: Program, wish: Run) -> None:
     assert error["code"] == "FOCUS_LOST" and "closed" in error["message"]
 
 
-def test_typing_ends_when_the_dialogs_parent_gets_the_focus(peek: Program, wish: Run) -> None:
+@pytest.mark.parametrize(("command", "keys"), [("type", [LONG]), ("press", ["y", "--repeat", "3"])])
+def test_keys_end_when_the_dialogs_parent_gets_the_focus(
+    peek: Program, wish: Run, command: str, keys: list[str]
+) -> None:
     dialog = "toplevel .d; wm title .d Dialog; wm transient .d .; wm geometry .d 200x80+650+150"
     wish(f"wm title . Owner; wm geometry . 300x200+600+100; {dialog}; bind .d <Key> {{focus -force .}}")
-    error = peek.error("type", window_titled(peek, "Dialog")["window_id"], LONG)
+    error = peek.error(command, window_titled(peek, "Dialog")["window_id"], *keys)
     assert error["code"] == "FOCUS_LOST", "only a popup's keys go to its parent"
 
 
@@ -445,11 +448,22 @@ def test_type_on_a_slow_display_takes_its_time(peek: Program, w: int, witness: X
     assert "".join(key["text"] for key in witness.take("key")) == "SLOWLY BUT ALL OF IT"
 
 
-def test_paste_that_would_take_too_long_is_refused(peek: Program, w: int, witness: XWitness) -> None:
-    error = peek.error("type", w, "é" * 20_000)
+@pytest.mark.parametrize("text", ["é" * 20_000, "a" * 2_000], ids=["pasted", "with pauses"])
+def test_text_that_would_take_too_long_is_refused(
+    peek: Program, w: int, witness: XWitness, text: str
+) -> None:
+    error = peek.error("type", w, text, "--replace")
     assert error["code"] == "INVALID_ARGUMENT"
     assert 1000 < number_in(error, "at most (\\d+) characters") < 10_000
     assert witness.take("key") == []
+
+
+def test_keys_are_sent_after_pauses(peek: Program, w: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("peekaboo_min.desktop.x11.keyboard.pause", waits.append)
+    peek.data("press", w, "a", "--repeat", 3)
+    peek.data("type", w, "aab\tc")
+    assert waits == [0.12, 0.12, 0.0, 0.0, 0.04]
 
 
 def test_type_counts_keys_before_a_hang(peek: Program, w: int, tmp_path: Path, xdotool_by: Xdotool) -> None:
@@ -485,6 +499,8 @@ def test_typing_that_takes_too_long_says_how_much_was_done(
 
 def test_key_whose_time_does_not_fit_is_not_pressed(peek: Program, w: int, slow: dict[str, str]) -> None:
     # xdotool gets more time for a held key
+    refused = peek.error("press", w, "f5", "--hold-ms", 1000, "--repeat", 9, **slow)
+    assert "send at most 2 times at once" in refused["message"]
     held = peek.error("press", w, "f5", "--hold-ms", 1000, "--repeat", 2, **slow)
     assert number_in(held, "at least (\\d+) of 2") == 1
 

@@ -33,6 +33,7 @@ from peekaboo_min.desktop.x11 import backend
 from peekaboo_min.desktop.x11 import windows as x11
 from peekaboo_min.desktop.x11.connection import (
     Address,
+    KeyboardMap,
     Reply,
     XConnection,
     _cookie,
@@ -40,7 +41,14 @@ from peekaboo_min.desktop.x11.connection import (
     x11_session,
     x_connection,
 )
-from peekaboo_min.desktop.x11.keyboard import _KEYSYMS, _check_time, keysym_of, pauses_in, pieces_of
+from peekaboo_min.desktop.x11.keyboard import (
+    _KEYSYMS,
+    _check_time,
+    _modifiers_needed,
+    keysym_of,
+    pauses_in,
+    pieces_of,
+)
 
 PIECES = {
     "short": ["short"],
@@ -74,6 +82,11 @@ def test_text_that_takes_too_long_names_how_much_fits() -> None:
     with time_budget(9.05):
         hints.append(error_of(_check_time, 90.0, 200, "characters").hint)
     assert hints == [f"send at most {most} characters at once" for most in (100, 1, 20)]
+
+
+def test_character_may_need_the_most_modifiers_of_its_keys() -> None:
+    keyboard = KeyboardMap({24: (113, 81, 113, 81, 64, 0x7D9), 11: (64, 34), 66: (0xFFE5,)}, ())
+    assert _modifiers_needed(keyboard) == {"q": 0, "Q": 1, "@": 1, '"': 1}
 
 
 # our names of keys that Xlib calls otherwise
