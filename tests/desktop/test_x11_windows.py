@@ -343,26 +343,6 @@ def test_windows_are_found_in_the_tree(client_on: Callable[[str], XWitness]) -> 
             assert focused == [client, lone, 0, 0]
 
 
-@pytest.mark.parametrize("moment", range(10))
-def test_listing_goes_on_if_a_window_closes_meanwhile(
-    moment: int, client_on: Callable[[str], XWitness], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, asked, ask = {"x": 10, "y": 10, "w": 90, "h": 80}, iter(range(99)), XConnection.ask
-    with bare_x_server() as display:
-        program = client_on(display)
-        kept = program.open("kept", **place)
-        program.open("client", inside=program.open("frame", **place), **place)
-        program.set("client", WM_STATE=[1])
-
-        def ask_late(server: XConnection, requests: Any) -> Any:
-            program.do("close", {moment: "frame"}.get(next(asked), ""))
-            program.sync()
-            return ask(server, requests)
-
-        monkeypatch.setattr(XConnection, "ask", ask_late)
-        assert kept in [each.window_id for each in backend.X11Desktop().snapshot().windows]
-
-
 def test_second_screen_has_its_own_windows(client_on: Callable[[str], XWitness]) -> None:
     with bare_x_server("800x600x24", ("-screen", "1", "640x480x24"), compositor=True) as display:
         client_on(display).open("first", x=10, y=10, w=90, h=80)
