@@ -211,7 +211,9 @@ def test_managed_windows_are_listed_whole(display: str, client_on: Callable[[str
         )  # fmt: skip
 
     def popup(title: str, y: int, **others: Any) -> Window:
-        window_id = program.open(title, x=100, y=y, w=100, h=1, popup=True, title=title, **others)
+        window_id = program.open(
+            title, x=100, y=y, w=100, h=1, popup=True, title=title, app="Popup", **others
+        )
         program.set(title, _NET_WM_WINDOW_TYPE=[f"{TYPE}_NORMAL", f"{TYPE}_{title}"])
         shown = window(window_id, title, bounds=Rect(100, y, 100.0, 1.0), layer=101, parent_id=box.window_id)
         kind, is_menu = POPUPS[title]
@@ -264,23 +266,24 @@ def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], X
         program = client_on(display)
 
         def opened(title: str, x: int, y: int, **others: Any) -> Window:
-            window_id = program.open(title, x=x, y=y, w=90, h=80, **others)
+            window_id = program.open(title, x=x, y=y, w=90, h=80, title=title, **others)
             pid, place = program.process.pid, Rect(x, y, 90.0, 80.0)
             return window(window_id, title, app_name=others.get("app", ""), pid=pid, bounds=place)
 
         covered = opened("covered", 10, -15, app="X\nTerm", pid=False)  # by the frame below
-        away = opened("away", 10, 300)
+        away = opened("away", 450, 350, popup=True)
         plain = opened("plain", 400, 300, app="Plain", border=3)
         opened("field", 5, 5, inside=plain.window_id)
         iconic, hidden = opened("iconic", 420, 310), opened("hidden", 700, 10)
         frames = [opened("frame", 50, 60, app="Frame")]
         frames += [opened("inner", 5, 6, inside=frames[-1].window_id)]
         frames += [opened("innermost", 5, 6, inside=frames[-1].window_id)]
-        client = opened("client", 7, 8, inside=frames[-1].window_id, app="Client")
+        client = opened("client", 7, 8, inside=frames[-1].window_id, app="Zoo")
         unseen = opened("unseen", 0, 0, inside=hidden.window_id)
         for each, state in ((client, 1), (unseen, 1), (away, 1), (iconic, 3), (hidden, 0)):
             program.set(str(each.title), WM_STATE=[state])
-        program.set("away", _NET_WM_STATE=["_NET_WM_STATE_HIDDEN"])
+        for name in ("away", "covered"):
+            program.set(name, _NET_WM_STATE=["_NET_WM_STATE_HIDDEN"])
         # GTK's shadow: left, right, above, below; it leaves some window
         for name, *shadow in (("unseen", 7, 11, 20, 9), ("away", 45, 45, 0, 0), ("client", 0, 0, 40, 40)):
             program.set(name, _GTK_FRAME_EXTENTS=shadow)
@@ -308,9 +311,36 @@ def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], X
             Rect(400, 300, 96.0, 86.0), None, None,
         ]  # fmt: skip
         client_app, plain_app, covered_app = scene.apps
-        assert client_app == App("Client", client.pid, window_count=1)
+        assert client_app == App("Zoo", client.pid, window_count=1)
         assert plain_app == App("Plain", plain.pid, is_active=True, window_count=1)
         assert covered_app == App("X Term", client.pid, window_count=1)
+
+
+def test_windows_that_the_manager_does_not_list_are_decorations(client_on: Callable[[str], XWitness]) -> None:
+    with bare_x_server() as display:
+        manager, program = client_on(display), client_on(display)
+        place = {"w": 90, "h": 80, "y": 10, "app": "App"}
+        bar = manager.open("bar", x=10, popup=True, title="bar", **place)
+        client, own = (program.open(name, x=x, **place) for name, x in (("client", 110), ("own", 210)))
+        menu = program.open("menu", x=310, popup=True, title="menu", **place)
+        manager.set("bar", _NET_SUPPORTING_WM_CHECK=[bar])
+        manager.set("root", _NET_SUPPORTING_WM_CHECK=[bar], _NET_CLIENT_LIST_STACKING=[client])
+        program.do("focus", "own")
+        program.sync()
+        manager.set("root", _NET_ACTIVE_WINDOW=[client])
+        program.set("client", _NET_WM_WINDOW_TYPE=[f"{TYPE}_DESKTOP"])
+
+        def row(window_id: int, title: str, x: int, app: str, owner: XWitness, **others: Any) -> Window:
+            place = Rect(x, 10, 90.0, 80.0)
+            return window(window_id, title, app_name=app, pid=owner.process.pid, bounds=place, **others)
+
+        popup: dict[str, Any] = {"layer": 101, "kind": "popup"}
+        listed_as(
+            row(menu, "menu", 310, "App", program, parent_id=client, **popup),
+            row(own, "own", 210, "", program, layer=25),
+            row(client, "client", 110, "App", program, layer=-20, is_focused=True),
+            row(bar, "bar", 10, "", manager, **popup),
+        )
 
 
 def test_windows_are_found_in_the_tree(client_on: Callable[[str], XWitness]) -> None:
