@@ -289,27 +289,38 @@ KEYS: dict[str, tuple[_Keys, list[Event], tuple[bool, int, list[Event]], tuple[i
 }  # fmt: skip
 
 
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the keyboard of an act, at 50 s, whose server takes 0.25 s for a round trip."""
+    made: Any = object.__new__(_Keyboard)
+    monkeypatch.setattr("peekaboo_min.desktop.x11.keyboard.time", SimpleNamespace(monotonic=lambda: 50.0))
+    made._map = KeyboardMap({A: (97, 65), B: (98, 66), C: (99, 67), SHIFT: (0xFFE1,)}, ((SHIFT,),))
+    made._mapped, made._modifier_codes = {97, 65, 98, 66, 99, 67, 0xFFE1}, {SHIFT}
+    made._window, made._own_ids = window(OURS + 3, frame_id=FRAME), {OURS + 3, FRAME, None}
+    containing = lambda window_id: TREES.get(window_id, [])  # noqa: E731
+    made._server = SimpleNamespace(containing=containing, round_trip_s=0.25, top_level={THEIRS: THEIRS}.get)
+    made._delivered, made._others, made.has_received = 0, 0, False
+    return made
+
+
 @pytest.mark.parametrize(("sent", "events", "received", "counts", "processes"), KEYS.values(), ids=KEYS)
 def test_keys_are_counted_by_receiver(
-    sent: _Keys, events: list[Event], received: tuple[object, ...], counts: tuple[int, int],
-    processes: dict[int, int], monkeypatch: pytest.MonkeyPatch,
+    sent: _Keys, events: list[Event], received: tuple[bool, int, list[Event]], counts: tuple[int, int],
+    processes: dict[int, int], keyboard: Any,
 ) -> None:  # fmt: skip
-    keyboard: Any = object.__new__(_Keyboard)
-    monkeypatch.setattr("peekaboo_min.desktop.x11.keyboard.time", SimpleNamespace(monotonic=lambda: 50.0))
-    keyboard._map = KeyboardMap({A: (97, 65), B: (98, 66), C: (99, 67), SHIFT: (0xFFE1,)}, ((SHIFT,),))
-    keyboard._mapped, keyboard._modifier_codes = {97, 65, 98, 66, 99, 67, 0xFFE1}, {SHIFT}
-    keyboard._window, keyboard._own_ids = window(OURS + 3, frame_id=FRAME), {OURS + 3, FRAME, None}
-    pids_of = lambda *ids: [processes.get(window_id, 0) for window_id in ids]  # noqa: E731
-    containing = lambda window_id: TREES.get(window_id, [])  # noqa: E731
-    keyboard._server = SimpleNamespace(pids_of=pids_of, containing=containing, round_trip_s=0.25)
-    keyboard._delivered, keyboard._others, keyboard.has_received = 0, 0, False
+    keyboard._server.pids_of = lambda *ids: [processes.get(window_id, 0) for window_id in ids]
     batches, ends = [events, None, None], []
     keyboard._record = SimpleNamespace(keys=lambda end: ends.append(end) or batches.pop(0))
     assert keyboard._count(sent) == received
     assert (keyboard._delivered, keyboard._others) == counts
     assert ends == [50.75, 0 if received[0] else 50.75], "it waits only for missing keys"
     keyboard._count(TYPED)  # of which none arrives
-    assert keyboard.has_received is (len(received[2]) < len(events))  # type: ignore[arg-type]
+    assert keyboard.has_received is (len(received[2]) < len(events))
+
+
+def test_thief_is_an_open_window_of_another_program(keyboard: Any) -> None:
+    stray = [TO_ANOTHER, GRABBING, TO_FRAME, [key(A, INNER, THEIRS)], [key(A, MANAGER, MANAGER)]]
+    assert [keyboard._thief(events) for events in stray] == [THEIRS, None, None, None, None]
 
 
 def test_key_that_would_end_too_late_is_not_pressed(tmp_path: Path) -> None:
