@@ -94,7 +94,7 @@ def german(form: Form) -> Iterator[None]:
 # a modifier or button, and its name in the refusal
 HELD = {
     "ISO_Level3_Shift": "AltGr", "Super_L": "Super", "Hyper_L": "Super", "Meta_L": "Alt", "Alt_L": "Alt",
-    "Control_L": "Control", "Shift_L": "Shift", "Num_Lock": "Mod2", "1": "mouse button", "3": "mouse button",
+    "Control_L": "Control", "Shift_L": "Shift", "Num_Lock": "Mod2", "1": "mouse button",
 }  # fmt: skip
 
 
