@@ -256,6 +256,7 @@ def test_click_after_which_no_other_is_possible_ends_there(
 A, B, C, SHIFT, FREE = 38, 39, 40, 50, 200  # key codes
 FRAME, INNER = MANAGER + 9, THEIRS + 1  # INNER: a window of another program, inside ours
 TREES = {OURS + 3: [OURS + 3, FRAME], INNER: [INNER, OURS + 3, FRAME], FRAME: [FRAME]}
+TOPS = {THEIRS: THEIRS, INNER: FRAME, FRAME: FRAME}
 
 
 def key(code: int, window_id: int = OURS + 3, client: int = OURS) -> Event:
@@ -298,7 +299,7 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Any:
     made._mapped, made._modifier_codes = {97, 65, 98, 66, 99, 67, 0xFFE1}, {SHIFT}
     made._window, made._own_ids = window(OURS + 3, frame_id=FRAME), {OURS + 3, FRAME, None}
     containing = lambda window_id: TREES.get(window_id, [])  # noqa: E731
-    made._server = SimpleNamespace(containing=containing, round_trip_s=0.25, top_level={THEIRS: THEIRS}.get)
+    made._server = SimpleNamespace(containing=containing, round_trip_s=0.25, top_level=TOPS.get)
     made._delivered, made._others, made.has_received = 0, 0, False
     return made
 
@@ -319,7 +320,10 @@ def test_keys_are_counted_by_receiver(
 
 
 def test_thief_is_an_open_window_of_another_program(keyboard: Any) -> None:
-    stray = [TO_ANOTHER, GRABBING, TO_FRAME, [key(A, INNER, THEIRS)], [key(A, MANAGER, MANAGER)]]
+    grabbed, inner, gone = (
+        [key(A, *ids)] for ids in ((THEIRS, MANAGER), (INNER, THEIRS), (MANAGER, MANAGER))
+    )
+    stray = [TO_ANOTHER, grabbed, TO_FRAME, inner, gone]
     assert [keyboard._thief(events) for events in stray] == [THEIRS, None, None, None, None]
 
 

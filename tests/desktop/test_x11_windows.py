@@ -236,7 +236,6 @@ def test_managed_windows_are_listed_whole(display: str, client_on: Callable[[str
     box, states = opened("box", 510), ["_NET_WM_STATE_ABOVE", "_NET_WM_STATE_MODAL"]
     program.set("box", WM_TRANSIENT_FOR=[main.window_id], _NET_WM_STATE=states)
     popups = [popup(kind, y, pid=y != 10) for y, kind in enumerate(POPUPS, 10)]
-    program.set("rolled", _NET_WM_STATE=["_NET_WM_STATE_SHADED"])  # openbox adds HIDDEN
     program.set("COMBO", WM_TRANSIENT_FOR=[main.window_id])
     dot = program.open("dot", x=100, y=10, w=1, h=1, popup=True)
     for name, owner_id in (("rolled", rolled.window_id), ("small", dot)):  # itself, not listed
@@ -282,8 +281,8 @@ def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], X
         unseen = opened("unseen", 0, 0, inside=hidden.window_id)
         for each, state in ((client, 1), (unseen, 1), (away, 1), (iconic, 3), (hidden, 0)):
             program.set(str(each.title), WM_STATE=[state])
-        for name in ("away", "covered"):
-            program.set(name, _NET_WM_STATE=["_NET_WM_STATE_HIDDEN"])
+        for name, kind in (("away", "SHADED"), ("unseen", "HIDDEN"), ("covered", "HIDDEN")):
+            program.set(name, _NET_WM_STATE=[f"_NET_WM_STATE_{kind}"])
         # GTK's shadow: left, right, above, below; it leaves some window
         for name, *shadow in (("unseen", 7, 11, 20, 9), ("away", 45, 45, 0, 0), ("client", 0, 0, 40, 40)):
             program.set(name, _GTK_FRAME_EXTENTS=shadow)
@@ -301,7 +300,9 @@ def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], X
         above = {"is_on_screen": False, "frame_id": hidden.window_id, "identity": f"frame {hidden.window_id}"}
         scene = listed_as(
             client._replace(bounds=Rect(67, 80, 90.0, 80.0), frame=frames[0].bounds, **outer),
-            unseen._replace(bounds=Rect(707, 30, 72.0, 51.0), insets=(7, 11, 20, 9), **above),
+            unseen._replace(
+                bounds=Rect(707, 30, 72.0, 51.0), insets=(7, 11, 20, 9), is_minimised=True, **above
+            ),
             iconic._replace(is_on_screen=False, is_minimised=True),
             plain._replace(bounds=Rect(400, 300, 96.0, 86.0), insets=(-3,) * 4, is_focused=True),
             away._replace(is_on_screen=False, is_minimised=True),
