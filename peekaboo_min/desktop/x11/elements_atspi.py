@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple, Optional
 
@@ -24,14 +25,17 @@ Box = tuple[float, float, float, float]
 BUDGET_S, CALL_MS = 6.0, 2000  # for a reading, and for one call of an application
 AGAIN_S = 0.5  # a browser builds a page's tree when it is first requested
 MOST_ELEMENTS, MOST_CHILDREN = 1000, 1000  # as Desktop.read_elements promises; of one node
-MOST_CELLS = 200  # of a GTK 3 table; with 900 cells, asking each one takes 0.6 s
-GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # points at which a table with more children is queried
-MOST_MISSED = 20  # cells between two points, and at either end
+MANY_ROWS = 50  # of a list, table or tree: only visible ones are read
+LEAST_ROW = 8  # screen points; rows are higher
+GRID_X, GRID_Y = 48, 18  # screen points between two points; most cells are larger
+MOST_POINTS = 1500  # asking so many takes 1.3 s
 TEXT_LENGTH = 100_000  # characters of a value; a whole log would block the application
 LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
 LARGEST = 32767  # X11's limit of a window's size; GTK 4 reports any number for undrawn elements
-LARGEST_PADDING, LARGEST_BOX_PADDING = 32, 6  # a plain box may be partly empty, and has little padding
-# libadwaita's dialogs (_message-dialog.scss): the sum of the paddings above and below -> the one above
+LARGEST_BORDER = 8  # of a window without a shadow; 5 in GTK 4.8
+NOWHERE = -(1 << 31)  # in GTK 3, the position of what is out of sight
+LARGEST_PADDING, LARGEST_BOX_PADDING = 32, 6  # a plain box has little padding, but may be partly empty
+# libadwaita's dialogs (_message-dialog.scss): the padding above and below together -> the padding above
 UNEVEN_PADDING = {41: 32, 33: 24, 36: 12}
 
 # AT-SPI's role numbers (atspi-constants.h) -> ARIA's names. Roles that are not here are mere containers.
@@ -44,14 +48,15 @@ ROLES = {
     81: "text", 83: "heading", 88: "link", 90: "row", 91: "treeitem", 103: "meter", 116: "text",
     129: "button",
 }  # fmt: skip
-MENU, PASSWORD, TOGGLE_BUTTON = 33, 40, 62
+MENU, PASSWORD, TOGGLE_BUTTON, VIEWPORT = 33, 40, 62, 68
 NEED_A_NAME = ("text", "img", "row", "cell", "option", "treeitem", "tooltip")
 NAMED_BY_TEXT = ("button", "cell", "option", "menuitem", "tab", "treeitem")
 HAVE_NUMBER = ("slider", "spinbutton", "progressbar", "meter")
 PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # containers of a page, and of a popup's content
 # roles that may show only a part of their content: scroll panes, lists, tables, trees, pages
-TABLES = (55, 66)
-CLIP = (14, 28, 31, 49, 55, 65, 66, 68, *PAGES, 98)
+TABLES = (55, 65, 66)
+ROWS = (31, 98, *TABLES)
+CLIP = (14, 28, 49, VIEWPORT, *PAGES, *ROWS)
 STATE = Atspi.StateType
 STATES = {
     STATE.CHECKED: "checked", STATE.PRESSED: "checked", STATE.FOCUSED: "focused", STATE.EXPANDED: "expanded",
@@ -75,29 +80,34 @@ class Place(NamedTuple):
 
     @property
     def lacks_padding(self) -> bool:
-        # to GTK 4.8 positions are right; the boxes are those of the content, without the padding
+        # in GTK 4.8, positions are right, and only a widget's own padding is missing from its box
         return self.is_gtk4 and not re.match(r"GTK 4\.\d\.", self.toolkit)
 
     def box(self, node: Any) -> Box:
         """Return a node's box in screen points; its size is 0 if the node is not drawn."""
         with suppress(GLib.Error):
             at = node.get_extents(self.coordinates)
-            if 0 < at.width <= LARGEST and 0 < at.height <= LARGEST:
+            if 0 < at.width <= LARGEST and 0 < at.height <= LARGEST and at.x != NOWHERE:
                 x, y, width, height = (self.scale * size for size in (at.x, at.y, at.width, at.height))
                 return (x + self.x, y + self.y, width, height)
         return (0, 0, 0, 0)
+
+    def child_at(self, node: Any, x: float, y: float) -> Any:
+        """Return the node's child at a screen point; None if there is none."""
+        x, y = (x - self.x) / self.scale, (y - self.y) / self.scale
+        child = node.get_accessible_at_point(int(x), int(y), self.coordinates)
+        return child if child != node else None
 
     def fitted(self, box: Box, rectangle: Box, scale: float) -> Place:
         """Return the transformation that puts this untransformed box at the rectangle's origin."""
         return self._replace(scale=scale, x=rectangle[0] - scale * box[0], y=rectangle[1] - scale * box[1])
 
     def inside(self, container: Box, children: list[Any], most: float) -> Place:
-        """Return the transformation for a container's children, corrected for the container's padding.
+        """Return the transformation for a container's children, moved by the container's padding.
 
-        GTK 4.10 to 4.18 leaves the container's padding and border out of the children's positions
-        (gtk_widget_accessible_get_bounds): they are drawn further right and down than reported. The padding
-        is the space that the children leave free; it is assumed to be equal on both sides.
-        most: the largest padding of one side; if more space is free, the children do not fill the container.
+        GTK 4.10 to 4.18 reports the children too far left and up, by the container's padding and border
+        (gtk_widget_accessible_get_bounds), and does not report these. So take half of the space that the
+        children leave free. most: the largest padding; with more free space, they do not fill the container.
         """
         boxes = [box for box in map(self.box, children) if box[2]]
         added = []
@@ -160,11 +170,25 @@ def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, 
     # GTK includes the window manager's frame
     names = ("bounds", "whole", "outer") if place.is_gtk4 else ("whole", "bounds", "outer")
     fits = [(scale_of(box, window[name]), window[name]) for name in names]
+    fits += bordered(box, window["bounds"]) if place.is_gtk4 else []
     scale, rectangle = min(fits, key=lambda fit: abs(fit[0] - 1) if fit[0] else LARGEST)
     fitted = place.fitted(box, rectangle, scale or 1.0)
     is_here = max(abs(fitted.x), abs(fitted.y)) <= 2 and not place.is_gtk4
     has_focus = node.get_state_set().contains(STATE.ACTIVE) == window["is_focused"]
     return ((node.get_name() or "") == window["title"], bool(scale), is_here, has_focus), fitted
+
+
+def bordered(box: Box, rectangle: Any) -> list[tuple[int, Box]]:
+    """Return the scale and the inner rectangle if a border of equal width on all sides is around the box.
+
+    GTK 4 draws one around its own title bar if there can be no shadow, and excludes it from all positions.
+    """
+    fits = []
+    for scale in (1, 2, 3):
+        x, y = ((rectangle[axis] - scale * box[axis]) / 2 for axis in (2, 3))
+        if 0 < x <= LARGEST_BORDER * scale and abs(x - y) <= scale:
+            fits.append((scale, (rectangle[0] + x, rectangle[1] + y, scale * box[2], scale * box[3])))
+    return fits
 
 
 def scale_of(box: Box, rectangle: Any) -> float:
@@ -196,7 +220,8 @@ class Reader:
             return
         role, rows_before = int(node.get_role()), len(self.rows)
         states = set(node.get_state_set().get_states())
-        is_showing = around.place.is_gtk4 or STATE.SHOWING in states
+        # GTK 3 reports that a viewport is hidden when it is scrolled
+        is_showing = around.place.is_gtk4 or role == VIEWPORT or STATE.SHOWING in states
         if not is_frame and not (STATE.VISIBLE in states and is_showing):
             return
         is_menu_title = role == MENU and around.kind != "popup"  # in the window; its entries are in a popup
@@ -232,7 +257,7 @@ class Reader:
             return around._replace(kind="page", place=Place(place.toolkit) if is_browser else place)
         if around.kind != "window":
             return around
-        if place.is_gtk4 and node.get_layer() == Atspi.ComponentLayer.POPUP:
+        if place.is_gtk4 and layer_of(node) == Atspi.ComponentLayer.POPUP:
             if self.is_popup:
                 box = Place(place.toolkit, WINDOW).box(node)
                 place = place.fitted(box, self.bounds, self.bounds[2] / max(1, box[2]))
@@ -241,30 +266,26 @@ class Reader:
         return around._replace(kind="popup") if is_popup else around
 
     def children(self, node: Any, around: Around) -> list[Any]:
-        """Return a node's children; of too many, those on a grid: listing all would block the application."""
-        count, is_table = node.get_child_count(), int(node.get_role()) in TABLES
-        is_table = is_table and around.place.toolkit.startswith("gtk")
-        if count <= (MOST_CELLS if is_table else MOST_CHILDREN):
+        """Return a node's children; of many, the visible ones: reading all would block the application."""
+        count, place = node.get_child_count(), around.place
+        has_rows = int(node.get_role()) in ROWS and place.toolkit.startswith(("gtk", "GTK 4", "Qt"))
+        if count <= (MANY_ROWS if has_rows else MOST_CHILDREN):
             return children_of(node)
+        if has_rows:
+            return drawn_rows(children_of(node), around) if place.is_gtk4 else cells_at(node, around)
         left, top, width, height = map(int, around.clip)
         xs, ys = range(left + 12, left + width, GRID_X), range(top + 9, top + height, GRID_Y)
-        place = around.place
-        points = [((x - place.x) / place.scale, (y - place.y) / place.scale) for y in ys for x in xs]
-        child_at = node.get_accessible_at_point
-        nodes = dict.fromkeys(child_at(*map(int, xy), place.coordinates) for xy in points[:MOST_POINTS])
-        hits = [child for child in nodes if child is not None and child != node]
-        if not is_table:
-            return hits
-        # the grid misses narrow cells, rows that are cut off, and the column headers, which are the first
-        starts = [child.get_index_in_parent() - MOST_MISSED for child in hits] + [0]
-        near = {at for start in starts for at in range(max(0, start), start + 2 * MOST_MISSED)}
-        return [node.get_child_at_index(at) for at in sorted(near) if at < count]
+        points = [(x, y) for y in ys for x in xs]
+        hits = dict.fromkeys(place.child_at(node, *point) for point in points[:MOST_POINTS])
+        return [child for child in hits if child is not None]
 
     def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:
         """List the node if it is an element. Return its row, or else the row of the element around it."""
         # a page's editor has no role of its own
         aria = ROLES.get(role, "textbox" if {STATE.EDITABLE, STATE.FOCUSABLE} <= states else "")
         name = name_of(node) or (label_of(node) if aria and aria not in NEED_A_NAME else "")
+        if aria == "tab" and around.place.is_gtk4:
+            name = ""  # in GTK 4.8 each is named Tab: use its text
         above = around.row
         if not aria or (not name and aria == "text"):
             return above
@@ -283,9 +304,52 @@ class Reader:
         return self.rows[-1]
 
 
+def cells_at(table: Any, around: Around) -> list[Any]:
+    """Return the headers and the visible cells of a table, or the visible rows of a list, and a few more.
+
+    In GTK 3, all others have no place; in Qt, headers of scrolled rows have a wrong one.
+    """
+    left, top, width, height = around.clip
+    ys = range(int(top), int(top + height), LEAST_ROW)
+
+    def first(ys: Iterable[int]) -> int:
+        cells = (around.place.child_at(table, left + width / 2, y) for y in ys)
+        return next((cell.get_index_in_parent() for cell in cells if cell is not None), 0)
+
+    # in Qt, a row begins with its header
+    columns = 1 + (Atspi.Table.get_n_columns(table) if int(table.get_role()) in TABLES else 0)
+    start, end = max(0, first(ys) - columns), first(reversed(ys)) + columns
+    shown = [*range(min(columns, start)), *range(start, min(end, table.get_child_count()))]
+    return [child for child in map(table.get_child_at_index, shown) if child is not None]
+
+
+def drawn_rows(rows: list[Any], around: Around) -> list[Any]:
+    """Return the visible rows of a list in GTK 4, which has more than it draws.
+
+    GTK 4.8 reports old places for rows that are out of sight; but only visible rows follow each other.
+    """
+    runs: list[list[Any]] = [[]]
+    right = bottom = 0.0
+    for row in rows:
+        x, y, width, height = box = around.place.box(row)
+        if intersection(box, around.clip)[2]:
+            if x < right - 1 and y < bottom - 1:
+                runs.append([])
+            runs[-1].append(row)
+            right, bottom = x + width, y + height
+    return max(runs, key=len)
+
+
 def name_of(node: Any) -> str:
-    name = (node.get_name() or node.get_description() or "").strip()
-    return "" if name.startswith("Gtk") and name.isalpha() else name  # GTK 4.8 reports class names
+    name = node.get_name() or ""
+    is_class = name.startswith("Gtk") and name.isalpha()  # in GTK 4.8
+    return ((not is_class and name) or node.get_description() or "").strip()
+
+
+def layer_of(node: Any) -> Any:
+    with suppress(GLib.Error):
+        return node.get_layer()
+    return None  # GTK 4.8's page of a stack or notebook has none
 
 
 def label_of(node: Any) -> str:
