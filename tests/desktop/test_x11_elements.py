@@ -213,33 +213,21 @@ def test_role_numbers_match_the_names_of_at_spi() -> None:
     assert subprocess.check_output(words, cwd=folder, text=True).split() == ROLES.split()
 
 
-# toolkits that may be missing here: GTK 4's combobox contains the text that it shows, and a browser's page is
-# empty when it is read first
-FOREIGN = """
-import sys, types
+# a browser's page is empty when it is read first
+BROWSER = """
+import types
 import elements_atspi as atspi
-node, pages = types.SimpleNamespace(get_name=lambda: "Berlin"), [["empty"], ["a link", "a button"]]
-def combobox(value):
-    row = ["combobox", "City", value]
-    around = atspi.Around(atspi.Place("GTK 4"), (), (), row=row)
-    atspi.Reader.listed(types.SimpleNamespace(rows=[]), node, 29, set(), around)
-    return row[2]
+pages = [["empty"], ["a link", "a button"]]
 def page(*_):
     return types.SimpleNamespace(has_empty_page=len(pages) == 2, rows=[[role, ""] for role in pages.pop(0)])
-def browser():
-    atspi.Reader, atspi.frames_of, atspi.AGAIN_S = page, lambda _: [None], 0
-    return ", ".join(role for role, _ in atspi.read({})[0])
-print(eval(sys.argv[1]))
+atspi.Reader, atspi.frames_of, atspi.AGAIN_S = page, lambda _: [None], 0
+print(", ".join(role for role, _ in atspi.read({})[0]))
 """
 
 
-@pytest.mark.parametrize(
-    ("read", "shown"),
-    [("combobox('Rome')", "Rome"), ("combobox('')", "Berlin"), ("browser()", "a link, a button")],
-)
-def test_elements_of_foreign_toolkits_have_values(desktop: X11Desktop, read: str, shown: str) -> None:
-    words, folder = ["/usr/bin/python3", "-Bc", FOREIGN, read], ROOT / "peekaboo_min" / "desktop" / "x11"
-    assert subprocess.check_output(words, cwd=folder, text=True).strip() == shown
+def test_empty_page_of_a_browser_is_read_again(desktop: X11Desktop) -> None:
+    words, folder = ["/usr/bin/python3", "-Bc", BROWSER], ROOT / "peekaboo_min" / "desktop" / "x11"
+    assert subprocess.check_output(words, cwd=folder, text=True) == "a link, a button\n"
 
 
 GTK4_FORM = """
@@ -267,6 +255,7 @@ def show(application):
     book.append_page(buttons[-1], Gtk.Label(label="First"))
     box.append(book)
     box.append(Gtk.Button(icon_name="edit-copy", tooltip_text="Copy"))
+    box.append(Gtk.DropDown.new_from_strings(["apple", "pear"]))
     box.append(Gtk.TextView(buffer=Gtk.TextBuffer(text="one"), height_request=40))
     window.set_child(box)
     window.present()
@@ -296,11 +285,12 @@ def test_gtk_4_elements_have_values_and_places(desktop: X11Desktop) -> None:
     buttons = {name: box for name, box in listed if name in places}
     visible = ["Below", "Framed", "Page", "Row 0", "Row 1", "Row 2"]
     assert sorted(buttons) == visible, "rows out of view are left out"
-    assert {("tab", "First"), ("button", "Copy")} <= {(one.role, one.name) for one in found}
+    seen = {(one.role, one.name or one.value) for one in found}
+    assert {("tab", "First"), ("button", "Copy"), ("combobox", "apple")} <= seen
     for name in ("Row 0", "Row 1", "Below", "Framed", "Page"):
         middle = buttons[name].centre
-        seen = [middle.x - window.bounds.x, middle.y - window.bounds.y]
-        assert seen == pytest.approx(places[name], abs=2), name
+        place = [middle.x - window.bounds.x, middle.y - window.bounds.y]
+        assert place == pytest.approx(places[name], abs=2), name
     assert buttons["Row 2"].y + buttons["Row 2"].height <= buttons["Below"].y
 
 
@@ -312,26 +302,21 @@ GLib.set_prgname("rows")
 names = [f"Row {number}" for number in range(1000)]
 window, scrolled = Gtk.Window(title="Rows", default_height=300), Gtk.ScrolledWindow()
 if sys.argv[1] == "4.0":
-    factory = Gtk.SignalListItemFactory()
+    factory, model = Gtk.SignalListItemFactory(), Gtk.NoSelection(model=Gtk.StringList.new(names))
     factory.connect("setup", lambda _, item: item.set_child(Gtk.Label()))
     factory.connect("bind", lambda _, item: item.get_child().set_label(item.get_item().get_string()))
-    model = Gtk.NoSelection(model=Gtk.StringList.new(names))
     scrolled.set_child(Gtk.ListView(model=model, factory=factory))
     window.set_child(scrolled)
 else:
-    rows = Gtk.ListBox()
-    for name in names:
-        rows.add(Gtk.Label(label=name))
-    scrolled.add(rows)
+    scrolled.add(rows := Gtk.ListBox())
     window.add(scrolled)
+    any(rows.add(Gtk.Label(label=name)) for name in names)
     window.show_all()
 window.present()
+bar = scrolled.get_vadjustment()
 def scroll():
-    bar = scrolled.get_vadjustment()
     bar.set_value(bar.get_value() + 150)
-    if bar.get_value() > 2000:
-        GLib.timeout_add(500, lambda: print("drawn", flush=True))
-    return bar.get_value() <= 2000
+    return bar.get_value() <= 2000 or print("scrolled", flush=True)
 GLib.timeout_add(50, scroll)
 GLib.MainLoop().run()
 """
@@ -342,11 +327,11 @@ def test_elements_of_a_scrolled_list_are_the_visible_rows(desktop: X11Desktop, v
     need_gtk(version)
     with group_of(["/usr/bin/python3", "-I", "-c", SCROLLED, version]) as process:
         window = window_of(desktop, process)
-        assert process.stdout and process.stdout.readline() == "drawn\n"
-        found = elements_of(desktop, window, lambda found: found)
+        assert process.stdout and process.stdout.readline() == "scrolled\n"
+        found = elements_of(desktop, window, lambda found: len(found) > 10)
     numbers = [int(one.name[4:]) for one in found]
     assert numbers == [*range(numbers[0], numbers[0] + len(numbers))]
-    assert numbers[0] > 50 and 10 < len(numbers) < 30
+    assert numbers[0] > 50 and len(numbers) < 30
 
 
 def test_elements_of_a_large_table_are_the_visible_cells(desktop: X11Desktop) -> None:
