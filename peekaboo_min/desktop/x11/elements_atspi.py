@@ -11,7 +11,6 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple, Optional
 
@@ -26,9 +25,7 @@ BUDGET_S, CALL_MS = 6.0, 2000  # for a reading, and for one call of an applicati
 AGAIN_S = 0.5  # a browser builds a page's tree when it is first requested
 MOST_ELEMENTS, MOST_CHILDREN = 1000, 1000  # as Desktop.read_elements promises; of one node
 MANY_ROWS = 50  # of a list, table or tree: only visible ones are read
-LEAST_ROW = 8  # screen points; rows are higher
-GRID_X, GRID_Y = 48, 18  # screen points between two points; most cells are larger
-MOST_POINTS = 1500  # asking so many takes 1.3 s
+GRID_X, GRID_Y, MOST_POINTS = 64, 18, 1500  # few cells are smaller; GTK 3 answers 1,500 times in 1.3 s
 TEXT_LENGTH = 100_000  # characters of a value; a whole log would block the application
 LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
 LARGEST = 32767  # X11's limit of a window's size; GTK 4 reports any number for undrawn elements
@@ -53,9 +50,9 @@ NEED_A_NAME = ("text", "img", "row", "cell", "option", "treeitem", "tooltip")
 NAMED_BY_TEXT = ("button", "cell", "option", "menuitem", "tab", "treeitem")
 HAVE_NUMBER = ("slider", "spinbutton", "progressbar", "meter")
 PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # containers of a page, and of a popup's content
-# roles that may show only a part of their content: scroll panes, lists, tables, trees, pages
 TABLES = (55, 65, 66)
 ROWS = (31, 98, *TABLES)
+# roles that may show only a part of their content
 CLIP = (14, 28, 49, VIEWPORT, *PAGES, *ROWS)
 STATE = Atspi.StateType
 STATES = {
@@ -91,12 +88,6 @@ class Place(NamedTuple):
                 x, y, width, height = (self.scale * size for size in (at.x, at.y, at.width, at.height))
                 return (x + self.x, y + self.y, width, height)
         return (0, 0, 0, 0)
-
-    def child_at(self, node: Any, x: float, y: float) -> Any:
-        """Return the node's child at a screen point; None if there is none."""
-        x, y = (x - self.x) / self.scale, (y - self.y) / self.scale
-        child = node.get_accessible_at_point(int(x), int(y), self.coordinates)
-        return child if child != node else None
 
     def fitted(self, box: Box, rectangle: Box, scale: float) -> Place:
         """Return the transformation that puts this untransformed box at the rectangle's origin."""
@@ -220,7 +211,7 @@ class Reader:
             return
         role, rows_before = int(node.get_role()), len(self.rows)
         states = set(node.get_state_set().get_states())
-        # GTK 3 reports that a viewport is hidden when it is scrolled
+        # GTK 3 reports that a scrolled viewport is hidden
         is_showing = around.place.is_gtk4 or role == VIEWPORT or STATE.SHOWING in states
         if not is_frame and not (STATE.VISIBLE in states and is_showing):
             return
@@ -257,7 +248,9 @@ class Reader:
             return around._replace(kind="page", place=Place(place.toolkit) if is_browser else place)
         if around.kind != "window":
             return around
-        if place.is_gtk4 and layer_of(node) == Atspi.ComponentLayer.POPUP:
+        # GTK 4.8's page of a stack or notebook is no component
+        has_layer = place.is_gtk4 and "Component" in node.get_interfaces()
+        if has_layer and node.get_layer() == Atspi.ComponentLayer.POPUP:
             if self.is_popup:
                 box = Place(place.toolkit, WINDOW).box(node)
                 place = place.fitted(box, self.bounds, self.bounds[2] / max(1, box[2]))
@@ -267,17 +260,26 @@ class Reader:
 
     def children(self, node: Any, around: Around) -> list[Any]:
         """Return a node's children; of many, the visible ones: reading all would block the application."""
-        count, place = node.get_child_count(), around.place
-        has_rows = int(node.get_role()) in ROWS and place.toolkit.startswith(("gtk", "GTK 4", "Qt"))
+        count, role, place = node.get_child_count(), int(node.get_role()), around.place
+        has_rows = role in ROWS and place.toolkit.startswith(("gtk", "GTK 4", "Qt"))
         if count <= (MANY_ROWS if has_rows else MOST_CHILDREN):
             return children_of(node)
-        if has_rows:
-            return drawn_rows(children_of(node), around) if place.is_gtk4 else cells_at(node, around)
+        if place.is_gtk4:  # has no children at points
+            return drawn_rows(children_of(node), around)
         left, top, width, height = map(int, around.clip)
         xs, ys = range(left + 12, left + width, GRID_X), range(top + 9, top + height, GRID_Y)
-        points = [(x, y) for y in ys for x in xs]
-        hits = dict.fromkeys(place.child_at(node, *point) for point in points[:MOST_POINTS])
-        return [child for child in hits if child is not None]
+        points = [((x - place.x) / place.scale, (y - place.y) / place.scale) for y in ys for x in xs]
+        child_at = node.get_accessible_at_point
+        nodes = dict.fromkeys(child_at(*map(int, xy), place.coordinates) for xy in points[:MOST_POINTS])
+        hits = [child for child in nodes if child is not None and child != node]
+        if not has_rows:
+            return hits
+        # the grid misses narrow cells, rows that are cut off, and the column headers, which are the first
+        columns = 1 + (Atspi.Table.get_n_columns(node) if role in TABLES else 0)  # Qt's rows have a header
+        indexes = [child.get_index_in_parent() for child in hits] or [0]
+        start, end = max(0, min(indexes) - columns), min(max(indexes) + columns + 1, count)
+        shown = map(node.get_child_at_index, (*range(min(columns, start)), *range(start, end)))
+        return [child for child in shown if child is not None]
 
     def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:
         """List the node if it is an element. Return its row, or else the row of the element around it."""
@@ -304,32 +306,9 @@ class Reader:
         return self.rows[-1]
 
 
-def cells_at(table: Any, around: Around) -> list[Any]:
-    """Return the headers and the visible cells of a table, or the visible rows of a list, and a few more.
-
-    In GTK 3, all others have no place; in Qt, headers of scrolled rows have a wrong one.
-    """
-    left, top, width, height = around.clip
-    ys = range(int(top), int(top + height), LEAST_ROW)
-
-    def first(ys: Iterable[int]) -> int:
-        cells = (around.place.child_at(table, left + width / 2, y) for y in ys)
-        return next((cell.get_index_in_parent() for cell in cells if cell is not None), 0)
-
-    # in Qt, a row begins with its header
-    columns = 1 + (Atspi.Table.get_n_columns(table) if int(table.get_role()) in TABLES else 0)
-    start, end = max(0, first(ys) - columns), first(reversed(ys)) + columns
-    shown = [*range(min(columns, start)), *range(start, min(end, table.get_child_count()))]
-    return [child for child in map(table.get_child_at_index, shown) if child is not None]
-
-
 def drawn_rows(rows: list[Any], around: Around) -> list[Any]:
-    """Return the visible rows of a list in GTK 4, which has more than it draws.
-
-    GTK 4.8 reports old places for rows that are out of sight; but only visible rows follow each other.
-    """
-    runs: list[list[Any]] = [[]]
-    right = bottom = 0.0
+    """Return the visible rows, which follow each other; others have old places in GTK 4.8."""
+    runs, right, bottom = [list[Any]()], 0.0, 0.0
     for row in rows:
         x, y, width, height = box = around.place.box(row)
         if intersection(box, around.clip)[2]:
@@ -344,12 +323,6 @@ def name_of(node: Any) -> str:
     name = node.get_name() or ""
     is_class = name.startswith("Gtk") and name.isalpha()  # in GTK 4.8
     return ((not is_class and name) or node.get_description() or "").strip()
-
-
-def layer_of(node: Any) -> Any:
-    with suppress(GLib.Error):
-        return node.get_layer()
-    return None  # GTK 4.8's page of a stack or notebook has none
 
 
 def label_of(node: Any) -> str:
