@@ -49,7 +49,8 @@ def test_large_table_has_each_visible_cell_once(
     roles = [first] * columns + ["table-cell"] * count
     cells = [f"    {roles[at]} '{at}' @{place} {size[0]} {size[1]}" for at, place in enumerate(places)]
     place = f"@0 0 {300 // scale} {200 // scale}"
-    rows = read("\n".join(["gtk 3.24", f"frame 'Main' {place}", f"  {role} {place}", *cells]))
+    table = f'  {role} {place} {{"columns": {columns}}}'
+    rows = read("\n".join(["gtk 3.24", f"frame 'Main' {place}", table, *cells]))
     assert [row.split()[1] for row in rows] == [
         str(at) for at in range(count) if 0 <= tops[at // columns] * scale < 197
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,10 +62,6 @@ def elements_of(
     return wait_for(find, "the elements are listed")
 
 
-def named(found: list[Element], role: str, name: str) -> Element:
-    return next(one for one in found if (one.role, one.name) == (role, name))
-
-
 def need_gtk(version: str) -> None:
     probe = f"import gi; gi.require_version('Gtk', '{version}')"
     if subprocess.run(["/usr/bin/python3", "-c", probe], capture_output=True).returncode:
@@ -97,137 +94,6 @@ def test_elements_are_in_reading_order_with_their_labels(given: str, expected: s
     words = [part.split() for part in given.split(", ")]
     fields = [Element(role, name.strip("-"), "", (), Rect(*map(float, box))) for role, name, *box in words]
     assert ", ".join(element.name for element in _in_reading_order(fields)) == expected
-
-
-TWINS = """
-import gi
-gi.require_version("Gtk", "3.0")
-from gi.repository import Gtk
-for text in ("one", "two"):
-    window = Gtk.Window(title="Twin", default_width=300, window_position=Gtk.WindowPosition.CENTER)
-    window.add(Gtk.Entry(text=text))
-    window.show_all()
-Gtk.main()
-"""
-
-
-def test_twin_windows_have_their_own_elements(desktop: X11Desktop) -> None:
-    need_gtk("3.0")
-    with group_of(["/usr/bin/python3", "-I", "-c", TWINS]) as process:
-
-        def both() -> list[int]:
-            ids = [one.window_id for one in desktop.snapshot().windows if one.pid == process.pid]
-            return ids if len(ids) == 2 else []
-
-        values = []
-        for window_id in wait_for(both, "both windows are listed"):
-            desktop.focus(desktop.snapshot().by_id(window_id))
-            window = window_of(desktop, process)
-            assert window.window_id == window_id
-            (field,) = elements_of(desktop, window, lambda found: found)
-            values.append(field.value)
-    assert sorted(values) == ["one", "two"]
-
-
-def test_elements_have_states(desktop: X11Desktop, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("hello")
-    with group_of(["mousepad", str(tmp_path / "a.txt")]) as process:
-        main = window_of(desktop, process, "a.txt")
-        found = elements_of(desktop, main, lambda found: any(one.role == "textbox" for one in found))
-        assert next(one.value for one in found if one.role == "textbox") == "hello"
-        subprocess.run(["xdotool", "key", "ctrl+r"], check=True)
-        dialog = window_of(desktop, process, "Replace")
-        found = elements_of(desktop, dialog, lambda found: any(one.name == "Match case" for one in found))
-        box = named(found, "checkbox", "Match case")
-        assert "checked" not in box.states
-        assert dialog.bounds.encloses(box.box)
-        assert "disabled" in named(found, "button", "Find").states
-        act = Act("click", (box.box.centre,))
-        desktop.act(desktop.snapshot().by_id(dialog.window_id), act, tmp_path / "STOP")
-        elements_of(desktop, dialog, lambda now: "checked" in named(now, "checkbox", "Match case").states)
-        assert named(found, "textbox", "Search for:").box.y < box.box.y
-        # in reading order
-        names = [one.name for one in found]
-        assert names.index("Search for:") < names.index("Replace with:") < names.index("Match case")
-
-
-def test_elements_of_a_popup_exclude_its_window(desktop: X11Desktop, tmp_path: Path) -> None:
-    (tmp_path / "b.txt").write_text("")
-    with group_of(["mousepad", str(tmp_path / "b.txt")]) as process:
-        main = window_of(desktop, process, "b.txt")
-        elements_of(desktop, main, lambda found: any(one.name == "View" for one in found))
-        subprocess.run(["xdotool", "key", "alt+v"], check=True)
-        popups = lambda: [one for one in desktop.snapshot().windows if one.is_popup and one.app_name]  # noqa: E731
-        popup = wait_for(popups, "the menu is open")[0]
-        found = elements_of(desktop, popup, lambda found: any(one.name == "Statusbar" for one in found))
-        assert {one.role for one in found} <= {"menuitem", "menuitemcheckbox"}
-        assert all(popup.bounds.encloses(one.box) for one in found)
-        below = desktop.read_elements(main)
-        assert "View" in [one.name for one in below]
-        assert not {"Statusbar", "Color Scheme"} & {one.name for one in below}
-
-
-# zenity options, and the role, name and value of the field
-FIELDS = {
-    "--entry --text City --entry-text Århus": ("textbox", "City", "Århus"),
-    "--entry --text Pin --hide-text --entry-text 4711": ("textbox", "Pin", ""),  # passwords are hidden
-    "--scale --text Volume --value 30": ("slider", "", "30"),
-    "--scale --text Views --max-value 9999999 --value 1234567": ("slider", "", "1234567"),
-    "--forms --add-entry Name": ("textbox", "Name", ""),  # the label beside it
-}
-
-
-@pytest.mark.parametrize("options", FIELDS)
-def test_elements_have_names_and_values(desktop: X11Desktop, options: str) -> None:
-    role, name, value = FIELDS[options]
-    with group_of(["zenity", *options.split()]) as process:
-        window = window_of(desktop, process)
-        found = elements_of(desktop, window, lambda found: any(one.role == role for one in found))
-    field = next(one for one in found if one.role == role)
-    assert (field.value, field.name if name else "") == (value, name)
-
-
-# AT-SPI's role name, our role
-ROLES = """
-autocomplete combobox, caption text, check-box checkbox, check-menu-item menuitemcheckbox,
-column-header columnheader, combo-box combobox, date-editor textbox, dial slider, editbar textbox,
-entry textbox, heading heading, icon img, image img, label text, level-bar meter, link link,
-list-item option, menu menuitem, menu-item menuitem, page-tab tab, paragraph text, password-text textbox,
-progress-bar progressbar, push-button button, push-button-menu button, radio-button radio,
-radio-menu-item menuitemradio, row-header rowheader, slider slider, spin-button spinbutton, static text,
-table-cell cell, table-column-header columnheader, table-row row, table-row-header rowheader,
-tearoff-menu-item menuitem, terminal textbox, text textbox, toggle-button button, tool-tip tooltip,
-tree-item treeitem
-"""
-NAMES = """
-from elements_atspi import ROLES, Atspi
-nicks = [(Atspi.Role(number).value_nick, ROLES[number]) for number in ROLES]
-newer = {"button": "push-button"}  # AT-SPI 2.56
-print(", ".join(sorted(f"{newer.get(nick, nick)} {role}" for nick, role in nicks)))
-"""
-
-
-def test_role_numbers_match_the_names_of_at_spi() -> None:
-    need_elements()
-    words, folder = ["/usr/bin/python3", "-Bc", NAMES], ROOT / "peekaboo_min" / "desktop" / "x11"
-    assert subprocess.check_output(words, cwd=folder, text=True).split() == ROLES.split()
-
-
-# a browser's page is empty when it is read first
-BROWSER = """
-import types
-import elements_atspi as atspi
-pages = [["empty"], ["a link", "a button"]]
-def page(*_):
-    return types.SimpleNamespace(has_empty_page=len(pages) == 2, rows=[[role, ""] for role in pages.pop(0)])
-atspi.Reader, atspi.frames_of, atspi.AGAIN_S = page, lambda _: [None], 0
-print(", ".join(role for role, _ in atspi.read({})[0]))
-"""
-
-
-def test_empty_page_of_a_browser_is_read_again(desktop: X11Desktop) -> None:
-    words, folder = ["/usr/bin/python3", "-Bc", BROWSER], ROOT / "peekaboo_min" / "desktop" / "x11"
-    assert subprocess.check_output(words, cwd=folder, text=True) == "a link, a button\n"
 
 
 GTK4_FORM = """
@@ -332,16 +198,6 @@ def test_elements_of_a_scrolled_list_are_the_visible_rows(desktop: X11Desktop, v
     numbers = [int(one.name[4:]) for one in found]
     assert numbers == [*range(numbers[0], numbers[0] + len(numbers))]
     assert numbers[0] > 50 and len(numbers) < 30
-
-
-def test_elements_of_a_large_table_are_the_visible_cells(desktop: X11Desktop) -> None:
-    with group_of(["zenity", "--list", "--height=500", "--column=N", *map(str, range(3000))]) as process:
-        window = window_of(desktop, process)
-        found = elements_of(desktop, window, lambda found: [one for one in found if one.name == "3"])
-        cells = [int(one.name) for one in found if one.role == "cell"]
-        assert cells == sorted(cells) and 5 < len(cells) < 60
-        header = next(one for one in found if one.name == "N")  # a columnheader in GTK 3, a row in GTK 4
-        assert header.box.y < named(found, "cell", "0").box.y
 
 
 @pytest.mark.parametrize("has_bus", [True, False], ids=["bus", "no bus"])

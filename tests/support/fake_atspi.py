@@ -39,6 +39,7 @@ class Node:
         names = [each[1:] for each in changes if each[0] == "+" and f"-{each[1:]}" not in changes]
         self.states = [getattr(STATE, name.upper()) for name in names]
         always = {"description": "", "attributes": None, "clear_cache": None, "labels": ()}
+        always["interfaces"] = ["Accessible", "Component"]
         self.given = {**always, "index_in_parent": index, **given}
 
     def __getattr__(self, name: str) -> Any:
@@ -132,6 +133,7 @@ def main() -> None:
     elements_atspi.Atspi = SimpleNamespace(
         init=lambda: None, set_timeout=lambda *_: None, get_desktop=lambda _: desktop, Text=texts,
         Value=SimpleNamespace(get_current_value=lambda node: node.get_value()),
+        Table=SimpleNamespace(get_n_columns=lambda node: node.get_columns()),
         **{name: getattr(Atspi, name) for name in ("RelationType", "ComponentLayer", "TextGranularity")},
     )  # fmt: skip
     rows, problem = elements_atspi.read({**WINDOW, **json.loads("{" + changes if changes else "{}")})
