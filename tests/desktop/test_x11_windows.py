@@ -301,17 +301,22 @@ def test_windows_without_a_manager_are_listed_whole(client_on: Callable[[str], X
         scene = listed_as(
             client._replace(bounds=Rect(67, 80, 90.0, 80.0), frame=frames[0].bounds, **outer),
             unseen._replace(
-                bounds=Rect(707, 30, 72.0, 51.0), insets=(7, 11, 20, 9), is_minimised=True, **above
+                app_name="unseen",
+                bounds=Rect(707, 30, 72.0, 51.0),
+                insets=(7, 11, 20, 9),
+                is_minimised=True,
+                **above,
             ),
-            iconic._replace(is_on_screen=False, is_minimised=True),
+            iconic._replace(app_name="iconic", is_on_screen=False, is_minimised=True),
             plain._replace(bounds=Rect(400, 300, 96.0, 86.0), insets=(-3,) * 4, is_focused=True),
-            away._replace(is_on_screen=False, is_minimised=True),
+            away._replace(app_name="away", is_on_screen=False, is_minimised=True),
             covered._replace(app_name="X Term", identity="title ['covered']", is_obscured=True),
         )
         assert [x11.shown_bounds(each.window_id) for each in (plain, unseen, iconic)] == [
             Rect(400, 300, 96.0, 86.0), None, None,
         ]  # fmt: skip
-        client_app, plain_app, covered_app = scene.apps
+        client_app, unseen_app, iconic_app, plain_app, away_app, covered_app = scene.apps
+        assert [each.name for each in (unseen_app, iconic_app, away_app)] == ["unseen", "iconic", "away"]
         assert client_app == App("Zoo", client.pid, window_count=1)
         assert plain_app == App("Plain", plain.pid, is_active=True, window_count=1)
         assert covered_app == App("X Term", client.pid, window_count=1)

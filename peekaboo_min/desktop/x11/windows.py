@@ -224,12 +224,13 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
     desktop = facts.number("_NET_WM_DESKTOP")
     is_elsewhere = root.desktop is not None and desktop not in (None, _ALL_DESKTOPS, root.desktop)
     is_put_away = is_client and facts.is_put_away
-    classes = facts.texts("WM_CLASS")
     titles = facts.texts("_NET_WM_NAME") or facts.texts("WM_NAME")
+    # some programs set no class, or an empty one
+    names = [*(titles[:1] if is_client else ()), *filter(None, facts.texts("WM_CLASS"))]
     pid = facts.number("_NET_WM_PID")
     return Window(
         window_id=facts.window_id,
-        app_name=clean_text(classes[-1]) if classes and not is_decoration else "",
+        app_name=clean_text(names[-1]) if names and not is_decoration else "",
         pid=pid,
         title=clean_text(titles[0]) if titles else "",
         bounds=facts.bounds,
