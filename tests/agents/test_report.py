@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from textwrap import fill
 from types import SimpleNamespace
 from typing import Any, Callable, Optional
 
@@ -77,11 +79,14 @@ def test_reports_and_saved_steps_are_the_pinned_ones(
         a_step(), goal="a goal \ud800", message="<nothing>", dry_run=True, final=AgentStep(2), **facts
     )
     records = a_run(a_step(1, Action("click")), model_used="", status="recorded", **facts)
-    texts = [run_report(each) for each in (run, dry, records)]
+    pages = [run_report(each) for each in (run, dry, records)]
+    assert all("default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page for page in pages)
     save(tmp_path / "run", run.as_data())
     for step in steps:
         step.save(tmp_path / f"step_{step.number}")
-    texts += [path.read_text() for path in sorted(tmp_path.glob("*.json"))]
+    saved = [path.read_text().split() for path in sorted(tmp_path.glob("*.json"))]
+    texts = [re.sub(r"(?s)^.*?(?=<title>)|<style>.*</style>\n", "", page) for page in pages]
+    texts += [fill(" ".join(words), 150, break_on_hyphens=False) + "\n" for words in saved]
     text = "\n".join(texts)
     assert text == PINNED.read_text("utf-8"), (
         f"if the change is intended, replace {PINNED.name} with:\n{text}"

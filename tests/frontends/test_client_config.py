@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import venv
@@ -144,7 +145,8 @@ def test_config_of_each_client_and_system_is_the_pinned_one(environment: dict[st
     shown = ""
     for system, client in product(("x11", "macos"), CLIENTS):
         done = there.run("config", client, "--env", "SOME_KEY", PEEKABOO_DESKTOP=system)
-        shown += f"{system}, exit code {done.code}:\n{done.out}{done.err}\n"
+        printed = re.sub(r"\n(?: +(?! |\"env)|(?=}))", " ", done.out)  # indented JSON in two lines
+        shown += f"{system}, exit code {done.code}:\n{printed}{done.err}\n"
     paths = {"AUTHORITY": environment["XAUTHORITY"], "PYTHON": sys.executable, "CHECKOUT": str(ROOT)}
     for name, path in paths.items():
         shown = shown.replace(path, name)
