@@ -64,15 +64,6 @@ def test_window_on_two_displays_has_the_scale_at_its_centre(desk: Desk) -> None:
     assert scales == [1, 2]
 
 
-def test_image_as_jpg_is_a_jpeg_of_the_given_size(desk: Desk, tmp_path: Path) -> None:
-    path = tmp_path / "small.jpg"
-    data = desk.data("image", "--screen-index", 1, "--path", path, "--max-dimension", 480)
-    assert [one["mime_type"] for one in data["saved_files"]] == ["image/jpeg"]
-    assert (path.read_bytes()[:3], image_size(path)) == (b"\xff\xd8\xff", (480, 270))
-    assert desk.captures() == [["-x", "-R", "-1920,-180,1920,1080", "-t", "jpg"]]
-    assert desk.mac.calls("sips")[0]["argv"][:7] == ["-z", "270", "480", "-s", "format", "jpeg", "-s"]
-
-
 # the main display; two of equal size, left of it and above it; a rotated display on the right
 FOUR_DISPLAYS: list[dict[str, Any]] = [
     {"id": 1, "name": "Built-in", "main": True, "bounds": [0, 0, 1440, 900], "scale": 2},
@@ -209,12 +200,6 @@ def test_failed_screenshot_is_retried(desk: Desk) -> None:
     desk.mac.fail("screencapture", NO_IMAGE, times=2)
     assert desk.data("screenshot", 1090)["image_width"] == 960
     assert len(desk.captures()) == 3
-
-
-def test_screenshot_of_a_protected_window_works_if_macos_ignores_the_protection(desk: Desk) -> None:
-    protect(desk.mac)
-    desk.mac.switch(window_sharing="ignored")  # from macOS 15 on
-    assert desk.data("screenshot", 1090)["image_width"] == 960
 
 
 TINY = {"bounds": [900, 150, 66, 20], "title": "Window"}  # a capture adds this window to the captured app

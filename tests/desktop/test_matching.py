@@ -15,7 +15,6 @@ from peekaboo_min.desktop.matching import (
     find_app,
     find_window,
     is_worth_listing,
-    visible_windows,
     window_named,
     windows_of,
 )
@@ -73,12 +72,6 @@ NOT_FOUND = {
 def test_find_app_refuses_names_of_no_app_or_several(identifier: str, code: ErrorCode) -> None:
     error = error_of(find_app, identifier, APPS)
     assert (error.code, bool(error.hint), len(error.message) < 200) == (code, True, True)
-
-
-def test_find_app_names_the_candidates() -> None:
-    error = error_of(find_app, "cal", APPS)
-    candidates = ["Calculator (com.apple.calculator, PID:30)", "Calendar (com.apple.iCal, PID:31)"]
-    assert (error.hint, error.details) == (f"name one of them: {', '.join(candidates)}", "")
 
 
 def test_find_app_names_two_equally_close_apps() -> None:
@@ -172,12 +165,6 @@ def test_find_window_refuses_a_negative_index_and_no_windows() -> None:
 )
 def test_list_leaves_out_invisible_tiny_and_system_windows(others: dict[str, Any], is_listed: bool) -> None:
     assert is_worth_listing(window(**others)) is is_listed
-
-
-def test_list_includes_off_screen_windows_on_request() -> None:
-    windows = [window(1), window(2, is_on_screen=False)]
-    assert [one.window_id for one in visible_windows(windows)] == [1]
-    assert [one.window_id for one in visible_windows(windows, with_off_screen=True)] == [1, 2]
 
 
 def test_windows_of_an_app_without_a_pid_share_its_x_client() -> None:

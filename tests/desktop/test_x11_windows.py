@@ -17,11 +17,9 @@ from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
-from in_process import InProcessProgram
 from samples import error_of, window
-from tk_windows import window_titled
 from witness import XWitness
-from worlds import Form, bare_x_server, clean_environment, comes_true, wait_for
+from worlds import bare_x_server, comes_true, wait_for
 
 from peekaboo_min.automation.policy import check_may_act, plain_name
 from peekaboo_min.core.call import time_budget, use_cancel_token
@@ -470,20 +468,6 @@ def test_policy_refuses_password_managers(environment: Callable[..., None], tmp_
     ):
         assert error_of(check_may_act, "click", name).code is ErrorCode.POLICY_DENIED, name
     check_may_act("click", "Form")
-
-
-def test_client_side_shadow_is_cut_off(display: str, open_form: Callable[..., Form], tmp_path: Path) -> None:
-    peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
-    form = open_form("Shadowed")
-    whole = window_titled(peek, form.title)
-    window_id, place = whole["window_id"], whole["bounds"]
-    words = ["-f", "_GTK_FRAME_EXTENTS", "32c", "-set", "_GTK_FRAME_EXTENTS", "7,11,20,40"]
-    subprocess.run(["xprop", "-id", str(window_id), *words], env=peek.environment, check=True)
-    shot = peek.data("screenshot", window_id)
-    assert (shot["image_width"], shot["image_height"]) == (place["width"] - 18, place["height"] - 60)
-    x, y = form.centre("agree")
-    peek.data("click", window_id, x - 7, y - 20)
-    assert form.wait_for_event("toggle")["value"] == 1
 
 
 def test_shadow_is_cut_off_at_each_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

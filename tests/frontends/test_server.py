@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
-from answers import pictures_of, refused, seen
+from answers import refused, seen
 from fake_ai import FakeAI, picture
 from fakemac import FakeMac
 from macs import mac_environment
@@ -30,7 +30,6 @@ from worlds import PATIENCE_S, Form, clean_environment, executable, wait_for
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.frontends import serve
 from peekaboo_min.frontends.server import _as_error, _resource_content
-from peekaboo_min.system.image_files import sniff_image
 from peekaboo_min.system.saved_images import note_saved
 
 
@@ -301,20 +300,6 @@ def test_empty_arguments_of_strict_clients_count_as_absent(shared: Server) -> No
     # matching.")"
     left_out = {"app": "", "path": "", "question": None, "window_id": 0, "max_dimension": 0}
     assert len(seen(shared.call("image", **left_out))["saved_files"]) == 1
-
-
-def test_screenshot_is_the_window_and_a_click_at_its_point_arrives(
-    shared: Server, form: Form, window_id: int
-) -> None:
-    result = shared.call("take_window_screenshot", window_id=window_id)
-    (data,), shot = pictures_of(result), seen(result)
-    assert {*shot} == {"window_id", "bounds", "image_width", "image_height", "scale", "screenshot_id"}
-    assert sniff_image(data) == ("jpg", shot["image_width"], shot["image_height"])
-    assert (shot["bounds"]["width"], shot["scale"]) == (shot["image_width"], 1.0) and len(data) < 700_000
-    x, y = form.centre("agree")
-    answer = seen(shared.call("click", window_id=window_id, x=x, y=y, verify=True))
-    assert form.wait_for_event("toggle")["value"] == 1
-    assert (answer["delivered"], answer["clamped"], answer["changed"]) == (True, False, True)
 
 
 def test_unexpected_error_sends_no_traceback() -> None:
