@@ -106,45 +106,33 @@ def saved(*paths: Path) -> dict[str, Any]:
 
 ODD = "\"'$(touch x)`\\\n😀"
 WINDOW = ["--app", "A", "--mode", "window"]
+INDEX, LISTED = ["--mode", "window", "--window-index"], ["windows", "--app", "A", "--include-details"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "argv"),
+    ("tool", "arguments", "argv"),
     [
-        ({}, ["--mode", "screen"]),
-        ({"app": "-f", "window_specifier": {"index": 0}}, ["--app=-f", *WINDOW[2:], "--window-index", "0"]),
-        ({"app": "A", "format": "jpg", "capture_focus": "foreground"}, WINDOW),
-        ({"app": "A", "window_specifier": {"title": "-x"}}, [*WINDOW, "--window-title=-x"]),
-        ({"app": "A", "window_specifier": {"title": ODD}}, [*WINDOW, "--window-title", ODD]),
-        ({"window_id": 42}, ["--mode", "window", "--window-id", "42"]),
-        ({"max_dimension": 9}, ["--mode", "screen", "--max-dimension", "9"]),
+        ("image", {}, ["--mode", "screen"]),
+        ("image", {"app": "-f", "window_specifier": {"index": 0}}, ["--app=-f", *INDEX, "0"]),
+        ("image", {"app": "A", "format": "jpg", "capture_focus": "foreground"}, WINDOW),
+        ("image", {"app": "A", "window_specifier": {"title": "-x"}}, [*WINDOW, "--window-title=-x"]),
+        ("image", {"app": "A", "window_specifier": {"title": ODD}}, [*WINDOW, "--window-title", ODD]),
+        ("image", {"window_id": 42}, ["--mode", "window", "--window-id", "42"]),
+        ("image", {"max_dimension": 9}, ["--mode", "screen", "--max-dimension", "9"]),
+        ("list", {}, ["apps"]),
+        ("list", {"app": "--help"}, ["windows", "--app=--help"]),
+        ("list", {"app": "A", "include_window_details": ["ids", "bounds"]}, [*LISTED, "ids,bounds"]),
     ],
 )
-def test_delegated_image_gets_the_originals_arguments_in_order(
-    scripted: Scripted, arguments: dict[str, Any], argv: list[str]
+def test_delegation_passes_the_originals_arguments_in_order(
+    scripted: Scripted, tool: str, arguments: dict[str, Any], argv: list[str]
 ) -> None:
-    answer = scripted.call("image", saved(Path("/p/a.png")), path="/p/a.png", **arguments)
+    data = {**saved(Path("/p/a.png"))["data"], **apps()["data"], **windows()["data"]}
+    path = {"image": {"path": "/p/a.png"}, "list": {}}[tool]
+    answer = scripted.call(tool, success(**data), **path, **arguments)
     kind, focus = arguments.get("format", "png"), arguments.get("capture_focus", "background")
-    tail = ["--path", "/p/a.png", "--format", kind, "--capture-focus", focus, "--json-output"]
-    assert answer["isError"] is False and scripted.argv == ["image", *argv, *tail]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "argv"),
-    [
-        ({}, ["apps"]),
-        ({"app": "--help"}, ["windows", "--app=--help"]),
-        (
-            {"app": "A", "include_window_details": ["ids", "bounds"]},
-            ["windows", "--app", "A", "--include-details", "ids,bounds"],
-        ),
-    ],
-)
-def test_delegated_list_gets_the_originals_arguments_in_order(
-    scripted: Scripted, arguments: dict[str, Any], argv: list[str]
-) -> None:
-    answer = scripted.call("list", success(**apps()["data"], **windows()["data"]), **arguments)
-    assert answer["isError"] is False and scripted.argv == ["list", *argv, "--json-output"]
+    tail = ["--path", "/p/a.png", "--format", kind, "--capture-focus", focus] * (tool == "image")
+    assert answer["isError"] is False and scripted.argv == [tool, *argv, *tail, "--json-output"]
 
 
 def test_delegation_passes_an_absolute_path(scripted: Scripted, tmp_path: Path) -> None:
