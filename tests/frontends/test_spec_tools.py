@@ -452,6 +452,13 @@ def test_exec_returns_output_code_and_json(server: Server, mac: FakeMac, line: s
     assert {"stdout": ANY, **data} == {**usual, "program": f"{mac.bin_dir}/peekaboo", **expected}
 
 
+def test_exec_passes_arguments_unchanged_without_a_shell(server: Server, tmp_path: Path) -> None:
+    argv = ["$HOME", "a b", "-x", "", "'", "*", "ä", f"$(touch {tmp_path}/x) \"'\\", "x" * 10_000]
+    answer = server.call("peekaboo_exec", args=["shift; printf '%s\\n' \"$@\"", *argv])
+    assert seen(answer)["stdout"] == "".join(f"{word}\n" for word in argv)
+    assert files_in(tmp_path) == []
+
+
 def test_exec_runs_in_a_private_temporary_folder(server: Server, mac: FakeMac) -> None:
     line = f"pwd; stat -c %a .; cat; {sys.executable} -m peekaboo_min clean >&2; ls -d $PWD"
     first, second = (seen(run(server, line)) for _ in range(2))
