@@ -202,6 +202,12 @@ def test_failed_screenshot_is_retried(desk: Desk) -> None:
     assert len(desk.captures()) == 3
 
 
+def test_screenshot_of_a_protected_window_works_if_macos_ignores_the_protection(desk: Desk) -> None:
+    protect(desk.mac)
+    desk.mac.switch(window_sharing="ignored")  # from macOS 15 on
+    assert desk.data("screenshot", 1090)["image_width"] == 960
+
+
 TINY = {"bounds": [900, 150, 66, 20], "title": "Window"}  # a capture adds this window to the captured app
 IN_FRONT: list[tuple[str, dict[str, Any], bool]] = [
     ("TextEdit", {"bounds": [900, 150, 100, 100], "alpha": 0}, True),
