@@ -2731,17 +2731,17 @@ def _audited_act(act: Act) -> dict[str, Any]:
 class _Watch:
     """Compares a window's screenshots before and after an act, to find out what the act changed.
 
-    A caret, a clock or a video changes, too. So a byte of the image counts in one of two ways:
+    Not every change is an effect: a caret blinks, a clock runs. So each byte of the images is compared:
+    - It blinks if it differed from an earlier screenshot and is equal to it again. It is ignored then.
+    - It is changed if it differs from the last screenshot before the act and does not blink.
 
-    - It blinks, and is ignored, if it got a value back that it had in an earlier screenshot.
-    - It is changed if it differs from the last screenshot before the act, and does not blink. A change is
-      the act's effect if it stays in every screenshot for _STAYS_S seconds.
+    The act had an effect if some bytes are changed in every screenshot for _STAYS_S seconds.
     """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        # each distinct screenshot before the act, with the bytes that differed in any later screenshot
+        # the distinct screenshots before the act; each with the bytes in which a later screenshot differed
         self._earlier: list[tuple[Bitmap, Marks]] = [(take_bitmap(desktop, window), {})]
         self._blinking: Marks = {}
         for _ in range(3):  # a window that just got the focus may still be repainting
@@ -3846,7 +3846,7 @@ def _find_windows(scene: Scene, request: ImageRequest, will_raise: bool = False)
         if app and window not in windows_of(app, scene.windows):
             raise invalid(f"window {window.window_id} belongs to {window.app_name}", "name that app, or none")
         return [Subject(window=window)]
-    if request.effective_mode == "frontmost" or request.app is None:
+    if request.app is None:  # mode frontmost
         front = _front_window(scene)
         if not front:
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
@@ -4540,7 +4540,7 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
 
 
 def _matches(patterns: str, names: Sequence[str], normalise: Callable[[str], str]) -> bool:
-    wanted = [normalise(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
+    wanted = [normalise(pattern.strip()) for pattern in patterns.split(",")]
     return any(fnmatchcase(normalise(name), pattern) for name in names for pattern in wanted)
 
 
@@ -4715,7 +4715,7 @@ def wait_for(
     closed: bool,
     still: bool,
     timeout_s: float,
-    longest_s: float = 45.0,  # an MCP call ends within 50 s
+    longest_s: float,
 ) -> Result:
     """Wait until a window, or any window of an app, meets one condition. role: of the element `text`.
 
@@ -4741,7 +4741,7 @@ def wait_for(
     with time_budget(timeout_s + 4.0):  # a look that began in time may finish
         while True:
             try:
-                scene = desktop.snapshot() if closed else scene_to_capture(desktop)
+                scene = desktop.snapshot(with_minimised=True) if closed else scene_to_capture(desktop)
                 answer = look(_windows(scene, window_id, app, closed))
             except PeekabooError as e:
                 if closed and e.code in (ErrorCode.APP_NOT_FOUND, ErrorCode.WINDOW_NOT_FOUND):
@@ -16626,7 +16626,7 @@ def wait_for(
     closed: Annotated[bool, "until the window, or the app's last, is gone; default false"] = False,
     still: Annotated[bool, "until it has not changed for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45 (shell: 600); default 10"] = 10.0,
-    longest_s: float = 45.0,
+    longest_s: float = 45.0,  # an MCP call ends within 50 s
 ) -> Result:
     """Wait until a window shows a text or a title, opens, closes or stops changing.
 

@@ -152,17 +152,17 @@ def _audited_act(act: Act) -> dict[str, Any]:
 class _Watch:
     """Compares a window's screenshots before and after an act, to find out what the act changed.
 
-    A caret, a clock or a video changes, too. So a byte of the image counts in one of two ways:
+    Not every change is an effect: a caret blinks, a clock runs. So each byte of the images is compared:
+    - It blinks if it differed from an earlier screenshot and is equal to it again. It is ignored then.
+    - It is changed if it differs from the last screenshot before the act and does not blink.
 
-    - It blinks, and is ignored, if it got a value back that it had in an earlier screenshot.
-    - It is changed if it differs from the last screenshot before the act, and does not blink. A change is
-      the act's effect if it stays in every screenshot for _STAYS_S seconds.
+    The act had an effect if some bytes are changed in every screenshot for _STAYS_S seconds.
     """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        # each distinct screenshot before the act, with the bytes that differed in any later screenshot
+        # the distinct screenshots before the act; each with the bytes in which a later screenshot differed
         self._earlier: list[tuple[Bitmap, Marks]] = [(take_bitmap(desktop, window), {})]
         self._blinking: Marks = {}
         for _ in range(3):  # a window that just got the focus may still be repainting

@@ -157,7 +157,7 @@ def _find_windows(scene: Scene, request: ImageRequest, will_raise: bool = False)
         if app and window not in windows_of(app, scene.windows):
             raise invalid(f"window {window.window_id} belongs to {window.app_name}", "name that app, or none")
         return [Subject(window=window)]
-    if request.effective_mode == "frontmost" or request.app is None:
+    if request.app is None:  # mode frontmost
         front = _front_window(scene)
         if not front:
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")

@@ -64,7 +64,7 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
 
 
 def _matches(patterns: str, names: Sequence[str], normalise: Callable[[str], str]) -> bool:
-    wanted = [normalise(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
+    wanted = [normalise(pattern.strip()) for pattern in patterns.split(",")]
     return any(fnmatchcase(normalise(name), pattern) for name in names for pattern in wanted)
 
 

@@ -32,7 +32,7 @@ def wait_for(
     closed: bool,
     still: bool,
     timeout_s: float,
-    longest_s: float = 45.0,  # an MCP call ends within 50 s
+    longest_s: float,
 ) -> Result:
     """Wait until a window, or any window of an app, meets one condition. role: of the element `text`.
 
@@ -58,7 +58,7 @@ def wait_for(
     with time_budget(timeout_s + 4.0):  # a look that began in time may finish
         while True:
             try:
-                scene = desktop.snapshot() if closed else scene_to_capture(desktop)
+                scene = desktop.snapshot(with_minimised=True) if closed else scene_to_capture(desktop)
                 answer = look(_windows(scene, window_id, app, closed))
             except PeekabooError as e:
                 if closed and e.code in (ErrorCode.APP_NOT_FOUND, ErrorCode.WINDOW_NOT_FOUND):

@@ -73,7 +73,7 @@ def wait_for(
     closed: Annotated[bool, "until the window, or the app's last, is gone; default false"] = False,
     still: Annotated[bool, "until it has not changed for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45 (shell: 600); default 10"] = 10.0,
-    longest_s: float = 45.0,
+    longest_s: float = 45.0,  # an MCP call ends within 50 s
 ) -> Result:
     """Wait until a window shows a text or a title, opens, closes or stops changing.
 
