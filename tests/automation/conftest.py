@@ -12,6 +12,7 @@ from accessible import need_elements, session_bus
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
+from scripted import ScriptedDesktop, scripted_desktop
 from tk_windows import Opened, Wish, keyboard_state, window_titled
 from worlds import Form, Program, clean_environment, comes_true
 
@@ -32,6 +33,19 @@ def peek(display: str, tmp_path: Path) -> Iterator[Program]:
 def mac_peek(mac: FakeMac) -> Program:
     """Return the package on a fake Mac."""
     return InProcessProgram(mac_environment(mac))
+
+
+@pytest.fixture
+def desk() -> Iterator[ScriptedDesktop]:
+    """Yield a desktop in memory, on which `shell` acts."""
+    with scripted_desktop() as desktop:
+        yield desktop
+
+
+@pytest.fixture
+def shell(desk: ScriptedDesktop, tmp_path: Path) -> Program:
+    """Return the package on `desk`."""
+    return InProcessProgram(clean_environment(tmp_path))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 import pytest
 from in_process import InProcessProgram
@@ -84,65 +84,6 @@ def test_window_is_raised_and_focused(
     xdotool = programs_by(tmp_path / "bin", f"read -r line; {script}; {going_on}", "xdotool")
     assert peek.data("focus", form_id, **xdotool)["is_focused"] is True
     assert peek.data("windows")["windows"][0]["window_id"] == form_id
-
-
-def test_image_selects_its_windows(peek: Program, book_id: int, open_form: OpenForm, tmp_path: Path) -> None:
-    title = open_form("Book", "+400+100").title
-    wait_for(lambda: window_titled(peek, title)["is_focused"], "the new window has the focus")
-    other = window_titled(peek, title)["window_id"]
-    for words, expected in (
-        ("--mode frontmost", [other]),
-        ("--app Form", [other]),
-        ("--app Form --window-title bOOk", [other]),  # an exact title first
-        ("--app Form --window-title GUEST", [book_id]),
-        ("--app Form --window-index 1", [book_id]),
-        (f"--window-id {book_id:#x}", [book_id]),
-        (f"--app Form --mode multi --path {tmp_path}/all/m.png", [other, book_id]),
-    ):
-        assert [entry["window_id"] for entry in saved(peek, *words.split())] == expected, words
-    assert files_below(tmp_path / "all") == ["m_window0_Book.png", "m_window1_Guest_book.png"]
-
-
-# path, --format, expected format, folder and file name (None: a generated name in that folder)
-PATHS: dict[str, tuple[str, Optional[str], str, str, Optional[str]]] = {
-    "a jpeg, and the name wins": ("a.JPEG", "png", "jpg", ".", "a.JPEG"),
-    "a png, and the name wins": ("a.png", "jpg", "png", ".", "a.png"),
-    "new folders": ("new/er/a.png", None, "png", "new/er", "a.png"),
-    "an existing folder": ("there", "jpg", "jpg", "there", None),
-    "a new folder with a dot": ("my.shots", None, "png", "my.shots", None),
-    "a folder named like an image": ("album.png", None, "png", "album.png", None),
-    "a slash at the end": ("fresh.png/", None, "png", "fresh.png", None),
-    "in the home folder": ("~/a.png", None, "png", "home", "a.png"),
-    "beside the working folder": ("../" * 20 + "{root}/a.png", None, "png", ".", "a.png"),
-    "text beyond ASCII": ("Grüße 日本/bild.png", None, "png", "Grüße 日本", "bild.png"),
-    "a name of 255 bytes": ("x" * 251 + ".png", None, "png", ".", "x" * 251 + ".png"),
-}
-
-
-@pytest.mark.parametrize(("path", "kind", "made", "folder", "name"), PATHS.values(), ids=PATHS.keys())
-def test_path_decides_folder_name_and_kind(
-    peek: Program, tmp_path: Path, path: str, kind: Optional[str], made: str, folder: str, name: Optional[str]
-) -> None:
-    for directory in ("there", "album.png"):
-        (tmp_path / directory).mkdir()
-    path = path.replace("{root}", str(tmp_path).lstrip("/"))
-    asked = path if path.startswith(("~", "..")) else f"{tmp_path}/{path}"
-    finished = peek.run("image", "--path", asked, *(["--format", kind] if kind else []), "--json")
-    (entry,) = finished.data["saved_files"]
-    has_note = any("by the path's extension, not" in message for message in finished.json["messages"])
-    assert has_note == (kind not in (None, made))
-    result = Path(os.path.normpath(entry["path"]))
-    assert result.parent == tmp_path / folder
-    assert result.name == name if name else result.suffix == f".{made}"
-    info = read_image_info(result)
-    assert info is not None and (info.kind, entry["mime_type"]) == (made, info.mime_type)
-
-
-def test_default_path_comes_from_the_environment(peek: Program, tmp_path: Path) -> None:
-    variables = {"PEEKABOO_DEFAULT_SAVE_PATH": str(tmp_path / "kept")}
-    assert Path(saved(peek, **variables)[0]["path"]).parent == tmp_path / "kept"
-    (entry,) = saved(peek, "--path", tmp_path / "asked.png", **variables)
-    assert entry["path"] == str(tmp_path / "asked.png")
 
 
 def test_multi_keeps_foreign_files(peek: Program, book_id: int, open_form: OpenForm, tmp_path: Path) -> None:
@@ -330,51 +271,3 @@ def test_each_screen_is_listed_and_captured(tmp_path: Path) -> None:
         assert second["item_label"] == "Display 2"
         assert read_image_info(tmp_path / "second.png") == ImageInfo("png", 640, 480)
         assert peek.error("image", "--screen-index", 2)["code"] == "INVALID_ARGUMENT"
-
-
-REFUSALS = {
-    "a stop file": {"PEEKABOO_STOP_FILE": "HOME/stop"},
-    "a stop file that is a broken link": {"PEEKABOO_STOP_FILE": "HOME/broken"},
-    "a stop file in the home folder": {"PEEKABOO_STOP_FILE": "~/stop"},
-    "denied and allowed": {"PEEKABOO_ALLOW_APPS": "*", "PEEKABOO_DENY_APPS": "Mail,f?rm*"},
-}
-
-
-@pytest.mark.parametrize("variables", REFUSALS.values(), ids=REFUSALS.keys())
-def test_act_that_the_policy_forbids_does_not_arrive(
-    peek: Program, book: Form, book_id: int, tmp_path: Path, variables: dict[str, str]
-) -> None:
-    home = tmp_path / "home"
-    (home / "stop").write_text("")
-    (home / "broken").symlink_to("nothing")
-    variables = {name: value.replace("HOME", str(home)) for name, value in variables.items()}
-    before = book.events()
-    peek.data("screenshot", book_id, **variables)  # reading is allowed
-    for words in (["click", book_id, 20, 20], ["type", book_id, "no"]):
-        assert peek.error(*words, **variables)["code"] == "POLICY_DENIED"
-    assert book.events() == before
-    assert not (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").exists()
-
-
-@pytest.mark.parametrize("name", ["", "new/stop", "link"])
-def test_stop_refuses_acts_until_resume(peek: Program, book_id: int, tmp_path: Path, name: str) -> None:
-    (tmp_path / "link").symlink_to("nothing")
-    variables = {"PEEKABOO_STOP_FILE": str(tmp_path / name)} if name else {}
-    peek.data("stop", **variables)
-    assert "peekaboo-min resume" in peek.error("focus", book_id, **variables)["message"]
-    peek.data("screenshot", book_id, **variables)
-    for _ in range(2):
-        peek.data("resume", **variables)
-    peek.data("focus", book_id, PEEKABOO_ALLOW_APPS="Mail, FORM ", **variables)
-
-
-def test_act_needs_its_audit_log(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
-    (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").mkdir(parents=True)
-    assert peek.error("press", form_id, "a")["code"] == "FILE_IO_ERROR"
-    assert form.events("key") == []
-
-
-def test_act_needs_its_verify_images(peek: Program, form: Form, form_id: int) -> None:
-    program = Program(["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *peek.words], peek.environment)
-    assert program.error("press", form_id, "a", "--verify")["code"] == "FILE_IO_ERROR"
-    assert form.events("key") == []

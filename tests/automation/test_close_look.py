@@ -6,10 +6,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from answers import pictures_of
+from fakemac import FakeMac
 from in_process import InProcessProgram
-from mcp_server import serving
+from macs import mac_environment
+from mcp_server import initialized, serving
 from tk_windows import pixels_of, window_titled
 from worlds import Form, Program, both_forms, clean_environment, wait_for, x_server
 
@@ -36,30 +37,6 @@ def test_region_is_a_part_of_the_window(peek: Program, form: Form, form_id: int,
     # no new record: click still uses pixels of the whole screenshot
     peek.data("click", form_id, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
-
-
-def test_region_is_cut_at_the_edge(peek: Program, form_id: int) -> None:
-    whole = peek.data("screenshot", form_id)
-    part = peek.data("screenshot", form_id, "--region=-5,-5,99999,99999")
-    size = {"width": whole["image_width"], "height": whole["image_height"]}
-    assert part["region"] == {"x": 0, "y": 0, **size}
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ("--region=1,2,3", "x,y,width,height"),
-        ("--region=10,10,0,5", "x,y,width,height"),
-        ("--region=nan,0,9,9", ""),
-        ("--region=9000,10,50,50", "outside"),
-        ("--region=0,0,9,9 --path a.jpg", ""),
-        ("--screenshot-id 0123456789abcdef", "without a region"),
-    ],
-)
-def test_invalid_region_is_refused(peek: Program, form_id: int, words: str, problem: str) -> None:
-    peek.data("screenshot", form_id)
-    error = peek.error("screenshot", form_id, *words.split())
-    assert error["code"] == "INVALID_ARGUMENT" and problem in error["message"]
 
 
 def test_region_of_a_large_window_has_more_pixels(tmp_path: Path) -> None:
@@ -103,6 +80,13 @@ def test_region_on_a_mac_has_two_pixels_a_point(mac_peek: Program, tmp_path: Pat
     assert pixels_of(tmp_path / "part.png") == pixels_of(tmp_path / "full.png", "200x100+20+40")
 
 
+def test_pixels_are_of_the_last_screenshot_that_the_model_took(mac: FakeMac) -> None:
+    with initialized("package", mac_environment(mac)) as server:
+        server.call("image", app="Form", max_dimension=64, return_data=True)
+        server.call("take_window_screenshot", window_id=1090)
+        assert not server.call("click", window_id=1090, x=280, y=400)["isError"]
+
+
 def bytes_of(program: Program, *arguments: Any) -> bytes:
     process = program.start(*arguments)
     out, _ = process.communicate(timeout=60)
@@ -125,18 +109,3 @@ def test_path_dash_writes_to_stdout_only(on_x11: Program, form: Form, form_windo
     assert form.wait_for_event("toggle")["value"] == 1
     for words in (["screenshot", form_window, "--json"], ["image", "--question", "What is it?"]):
         assert on_x11.run(*words, "--path", "-").code == 2, words
-
-
-def test_image_of_a_screen_lists_its_windows(peek: Program, form: Form, form_id: int) -> None:
-    bounds = peek.data("focus", form_id)["bounds"]
-    (row,) = peek.data("image", "--mode", "screen", "--max-dimension", "640")["saved_files"]
-    (window,) = [one for one in row["windows"] if one["window_id"] == form_id]
-    factor = 640 / 1280
-    assert window == {
-        "window_id": form_id,
-        "owner_name": "Form",
-        "title": form.title,
-        **{key: round(bounds[key] * factor) for key in ("x", "y", "width", "height")},
-    }
-    (row,) = peek.data("image", "--app", "Form")["saved_files"]
-    assert "windows" not in row

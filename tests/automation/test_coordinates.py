@@ -50,24 +50,6 @@ def test_record_is_found_again_and_private_to_its_owner(records: Path) -> None:
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_record_of_another_scale_needs_its_id(records: Path) -> None:
-    full, _, small = save(), save(SMALL), save(SMALL)
-    refused = error_of(find)
-    assert refused.code is ErrorCode.STALE_SCREENSHOT
-    # only the newest of each size
-    assert f": {full.screenshot_id} (600x400), {small.screenshot_id} (300x200)" in refused.message
-    assert "take_window_screenshot" in refused.hint
-    assert find(SHOWN, full.screenshot_id) == full
-
-
-def test_record_may_supersede_older_ones(records: Path) -> None:
-    full, new = save(), save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
-    assert find() == new
-    assert find(SHOWN, full.screenshot_id) == full
-    save()
-    assert is_stale(), "it is itself compared with newer ones"
-
-
 def test_clock_may_be_set_back_between_records(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, real = save(), time.time
     monkeypatch.setattr(time, "time", lambda: real() - 3600)

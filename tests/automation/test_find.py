@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
 from accessible import elements_of, group_of
-from fakemac import FakeMac
 from samples import error_of
 from tk_windows import Wish, programs_by, window_titled
 from worlds import Form, Program, need, wait_for
 
-from peekaboo_min.automation import find as finding
 from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText, Rect
@@ -26,8 +23,6 @@ from peekaboo_min.desktop.x11.ocr import (
     read_text_by_tesseract,
     text_languages,
 )
-from peekaboo_min.system.bitmaps import Bitmap
-from peekaboo_min.system.image_files import model_size
 
 
 @pytest.fixture(autouse=True)
@@ -64,34 +59,6 @@ def read(program: Program, window_id: int, folder: Path) -> list[RecognisedText]
     """Recognise a window's lines, once for many searches."""
     program.data("screenshot", window_id, "--path", folder / "window.png")
     return read_text_by_tesseract(folder / "window.png")
-
-
-def test_find_text_prints_places_or_similar_text(peek: Program, form_id: int) -> None:
-    finished = peek.run("find-text", form_id, "book")
-    head, first, second = finished.out.rstrip().split("\n")[:3]
-    assert head.startswith(f"found 'book' in window {form_id}, in pixels of screenshot ")
-    assert head.endswith(" in 2 places, whole labels first:")
-    assert re.fullmatch(r"  'book' inside '.*book' at x \d+ y \d+, region \d+,\d+,\d+,\d+", first)
-    assert "inside 'Sign the book'" in second
-    document = peek.run("find-text", form_id, "Sign the books", "--json")
-    assert document.code == 3 and document.data["found"] == []
-    assert [place["text"] for place in document.data["similar"]] == ["Sign the book"]
-    finished = peek.run("find-text", form_id, "Xylophone")
-    head = f"no text equal to 'Xylophone' was recognised in window {form_id}; nearest of "
-    assert finished.code == 3 and finished.out.startswith(head)
-
-
-def test_find_text_without_a_text_lists_every_line(peek: Program, form: Form, form_id: int) -> None:
-    reply = peek.data("find-text", form_id)
-    assert reply["count"] == len(reply["lines"]) > 5
-    (line,) = [line for line in reply["lines"] if line["text"] == "Sign the book"]
-    assert (set(line), widget_at(form, line)) == ({"text", "x", "y", "box", "confidence"}, "sign")
-    region = ",".join(str(number) for number in line["box"].values())
-    finished = peek.run("find-text", form_id, "--region", region)
-    assert finished.code == 0
-    head, *shown = finished.out.rstrip().split("\n")
-    assert head.startswith(f"1 line(s) of window {form_id}; x,y are pixels of screenshot ")
-    assert shown == [f'"Sign the book" {line["x"]},{line["y"]}']
 
 
 # A bold title, light text on coloured buttons, frames close to text, a striped list with two rows selected,
@@ -140,67 +107,6 @@ def test_find_text_reads_colours_and_lists(peek: Program, wish: Callable[..., Wi
     lines = read(peek, window_titled(peek, "Shown")["window_id"], tmp_path)
     labels = {text: [place.match for place in find_in_lines(text, lines)] for text in TEXTS}
     assert labels == {text: ["label"] for text in TEXTS}
-
-
-LABELS = """
-wm title . Labels
-wm geometry . +60+60
-menu .m -tearoff 0
-foreach entry {File Edit View} {
-    menu .m.x$entry -tearoff 0
-    .m.x$entry add command -label "$entry it" -command exit
-    .m add cascade -label $entry -menu .m.x$entry
-}
-. configure -menu .m
-set n 0
-foreach text {Uninstall Delete Delete {Do not view}} {
-    button .b$n -text $text -font {{DejaVu Sans} 12} -padx 9 -command "puts {$text}"
-    pack .b$n -padx 40 -pady 8
-    incr n
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "problem", "place", "pressed"),
-    [
-        ("Install", "TEXT_NOT_FOUND", "similar, not clicked: 'Uninstall' at x ", 0, "Uninstall"),
-        ("Delete", "AMBIGUOUS_TEXT", "'Delete' is in 2 places of window ", 1, "Delete"),
-    ],
-)
-def test_click_text_presses_only_the_one_equal_label(
-    peek: Program, wish: Callable[..., Wish], text: str, code: str, problem: str, place: int, pressed: str
-) -> None:
-    program = wish(LABELS)
-    window_id = window_titled(peek, "Labels")["window_id"]
-    error = peek.error("click-text", window_id, text)
-    assert error["code"] == code and problem in error["message"]
-    assert program.lines() == []
-    # a second call with the region and screenshot_id from the error succeeds
-    shot = re.findall(r"screenshot_id ([0-9a-f]{16})", error["message"])[0]
-    region = re.findall(r"region ([\d,]+)", error["message"])[place]
-    peek.data("click-text", window_id, text, "--region", region, "--screenshot-id", shot)
-    program.wait_for(pressed)
-
-
-def test_click_text_names_similar_labels(peek: Program, wish: Callable[..., Wish]) -> None:
-    wish(LABELS)
-    window_id = window_titled(peek, "Labels")["window_id"]
-    finished = peek.run("click-text", window_id, "view")
-    assert finished.out.startswith(f"clicked 'View' in window {window_id} at ")
-    assert re.search(r"; similar, not clicked: 'Do not view' \d+,\d+$", finished.out)
-
-
-@pytest.mark.parametrize("command", ["find-text", "click-text"])
-def test_region_without_a_screenshot_is_refused(peek: Program, form_id: int, command: str) -> None:
-    error = peek.error(command, form_id, "Details", "--region", "1,2,3,4")
-    assert error["code"] == "STALE_SCREENSHOT"
-
-
-@pytest.mark.parametrize("text", ["", " \t ", "\u202e"])
-def test_find_text_without_visible_characters_is_refused(peek: Program, text: str) -> None:
-    error = peek.error("find-text", 7, text)
-    assert error["code"] == "INVALID_ARGUMENT" and "is empty" in error["message"]
 
 
 def test_find_text_without_tesseract_names_its_package(peek: Program, form_id: int, tmp_path: Path) -> None:
@@ -353,16 +259,6 @@ def test_read_text_of_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None
     assert error_of(read_text_by_tesseract, drawing).code is ErrorCode.INVALID_ARGUMENT
 
 
-def test_find_text_on_a_mac_returns_pixels_for_click(mac: FakeMac, mac_peek: Program) -> None:
-    mac.change_window(1090, {"bounds": [100, 80, 1200, 800]})  # 2400x1600 pixels, too large for a model
-    reply = mac_peek.data("find-text", 1090, "entry")
-    best = reply["found"][0]
-    assert (best["text"], best["match"]) == ("entry", "part")
-    assert (reply["image_width"], reply["image_height"]) == model_size(2400, 1600)
-    mac_peek.data("click", 1090, best["x"], best["y"], "--screenshot-id", reply["screenshot_id"])
-    assert [(one["window"], one["widget"]) for one in mac.events("click")] == [(1090, "new")]
-
-
 def is_in(hit: dict[str, Any], box: Rect) -> bool:
     return box.x <= hit["x"] < box.x + box.width and box.y <= hit["y"] < box.y + box.height
 
@@ -433,38 +329,3 @@ def test_lookalike_character_is_found_only_without_an_equal_one() -> None:
     lines = [text_at(text, 30 * at, 0.9) for at, text in enumerate("1l!")]
     assert [(place.text, place.match) for place in find_in_lines("1", lines)] == [("1", "label")]
     assert [(place.text, place.match) for place in find_in_lines("I", lines)] == [("l", "lookalike")]
-
-
-def test_click_text_refuses_a_window_that_changes(
-    mac: FakeMac, mac_peek: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = [Bitmap(960, 3, (bytes([grey] * 3 * 960),) * 720) for grey in (255, 0)]
-    monkeypatch.setattr(finding, "take_bitmap", lambda *_: looks.pop(0))
-    error = mac_peek.error("click-text", 1090, "Twice")
-    assert (error["code"], mac.events("click")) == ("STALE_SCREENSHOT", [])
-
-
-def test_click_text_ignores_a_caret(mac: FakeMac, mac_peek: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding, "changed_rect", lambda *_: Rect(9, 0, 3, 15))
-    mac_peek.run("click-text", 1090, "Twice")
-    assert len(mac.events("click")) == 1
-
-
-def test_elements_of_a_moving_window_are_refused(mac_peek: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_image = finding.take_image
-
-    def take_moved(*arguments: Any) -> Any:
-        image = take_image(*arguments)
-        assert image.subject.window
-        moved = image.subject.window._replace(bounds=Rect(300, 300, 480, 360))
-        return image._replace(subject=image.subject._replace(window=moved))
-
-    monkeypatch.setattr(finding, "take_image", take_moved)
-    error = mac_peek.error("elements", 1090)
-    assert "keeps moving" in error["message"]
-
-
-def test_element_outside_the_region_is_not_found(mac_peek: Program) -> None:
-    mac_peek.data("screenshot", 1090)
-    words = ["New entry", "--role", "button", "--region", "0,0,40,40"]
-    assert mac_peek.run("find-text", 1090, *words, "--json").data["found"] == [], "it is at 180,220"

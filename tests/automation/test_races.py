@@ -17,9 +17,7 @@ from tk_windows import Opened, programs_by, window_titled
 from witness import XWitness
 from worlds import Finished, Program, bare_x_server, clean_environment, wait_for
 
-from peekaboo_min.automation.act import perform
-from peekaboo_min.automation.coordinates import save_record
-from peekaboo_min.core.models import Act, Delivery, Display, ImageInfo, Point, Rect, Scene
+from peekaboo_min.core.models import Act, Point, Rect
 from peekaboo_min.desktop.x11.connection import KeyboardMap, Reply
 from peekaboo_min.desktop.x11.keyboard import _Keyboard, _Keys
 from peekaboo_min.desktop.x11.record import Event, Record
@@ -332,26 +330,6 @@ def test_key_that_would_end_too_late_is_not_pressed(tmp_path: Path) -> None:
     keyboard._stop_file, keyboard._deadline = tmp_path / "STOP", time.monotonic() + 60
     keyboard._check_focus = lambda *_: None
     assert error_of(keyboard._check, 90.0).code.value == "TIMEOUT"
-
-
-def listing(left: float, is_first: bool, was_shown: bool) -> Scene:
-    shown = window(7, bounds=Rect(left, 0, 300, 200), is_on_screen=was_shown or not is_first)
-    return Scene((shown._replace(is_focused=not is_first),), (), (Display(1, "", Rect(0, 0, 1280, 800)),))
-
-
-@pytest.mark.parametrize(
-    ("was_shown", "lefts"), [(True, [0, 400]), (False, [0, 90, 400, 400])], ids=["covered", "minimised"]
-)
-def test_click_follows_a_window_that_moves_as_it_gets_the_focus(
-    was_shown: bool, lefts: list[float], environment: Callable[..., None], tmp_path: Path
-) -> None:
-    environment(TMPDIR=str(tmp_path), XDG_STATE_HOME=str(tmp_path))
-    listings = [listing(left, at == 0, was_shown) for at, left in enumerate(lefts)]
-    save_record("x11-0", listings[0].windows[0], ImageInfo("png", 300, 200))
-    desktop: Any = SimpleNamespace(session="x11-0", snapshot=lambda: listings.pop(0), focus=lambda *_: None)
-    desktop.act = lambda _, act, __: Delivery(True, act.points[0])
-    result = perform(desktop, 7, Act("click", (Point(10, 10),)), "clicked", verify=False)
-    assert result.text == "clicked at screen point 410,10"
 
 
 def test_click_in_a_window_that_closes_is_an_error(windows: XWitness, act_late: ActLate) -> None:

@@ -11,20 +11,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
-from samples import window
 from slow_display import SlowDisplay
 from tk_windows import Opened, Wish, clipboard, copy, programs_by, window_titled
 from witness import XWitness
 from worlds import PATIENCE_S, ROOT, Form, Program, wait_for
 
 from peekaboo_min.automation import act as acts
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import Scene
-from peekaboo_min.system.bitmaps import Bitmap
 
 Run = Callable[..., Wish]
 Xdotool = Callable[[str], dict[str, str]]
@@ -519,31 +514,3 @@ def test_type_replaces_by_an_empty_text(peek: Program, w: int, witness: XWitness
     """In a window of another toolkit than Tk, beside a window of Tk."""
     peek.data("type", w, "", "--replace")
     assert [key["text"] for key in witness.take_characters()] == ["\x01", "\b"]  # ctrl+a
-
-
-BLANK = Bitmap(300, 3, (bytes(900),) * 200)
-
-
-def test_verify_that_cannot_read_the_windows_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenes = [Scene((window(7),), (), ())]
-
-    def snapshot() -> Scene:
-        if not scenes:
-            raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
-        return scenes.pop()
-
-    monkeypatch.setattr(acts, "take_bitmap", lambda *_: BLANK)
-    desktop: Any = SimpleNamespace(snapshot=snapshot)
-    assert acts._Watch(desktop, window(7)).effect(None) == {"changed": None}
-
-
-def test_verify_does_not_name_an_earlier_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    windows = [window(7)]
-    desktop: Any = SimpleNamespace(snapshot=lambda: Scene(tuple(windows), (), ()))
-    # a window opens at each capture before the act
-    monkeypatch.setattr(acts, "take_bitmap", lambda *_: windows.insert(0, window(len(windows))) or BLANK)
-    watch = acts._Watch(desktop, window(7))
-    monkeypatch.setattr(acts, "take_bitmap", lambda *_: BLANK)
-    assert "new_window" not in watch.effect(None)
-    windows.insert(0, window(9, title="Sure?"))
-    assert watch.effect(None)["new_window"] == {"window_id": 9, "title": "Sure?"}

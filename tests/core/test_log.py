@@ -22,6 +22,7 @@ from peekaboo_min.core.log import (
     collected_debug_lines,
     log_debug,
     log_error,
+    log_for_agent,
     log_info,
     log_warning,
     start_log_file,
@@ -98,6 +99,13 @@ def test_agent_log_keeps_line_breaks_and_trailing_blanks_in_one_line(tmp_path: P
     assert (tmp_path / "log").read_text().partition("[client]")[2] == " LLM => one  two\\nthree\\n  \n"
 
 
+def test_unwritable_agent_log_fails_no_tool(tmp_path: Path, environment: Callable[..., None]) -> None:
+    environment(PEEKABOO_AGENT_LOG=str(tmp_path))
+    with collected_debug_lines() as lines:
+        log_for_agent("[server]", "drawn")
+    assert lines[0] == "[server] drawn" and lines[1].startswith(f"{tmp_path}: ")
+
+
 APPENDING = """
 import sys
 from pathlib import Path
@@ -136,7 +144,7 @@ def test_log_file_is_private_and_holds_no_key(tmp_path: Path, a_key: str) -> Non
     (entry,) = map(json.loads, (tmp_path / "log").read_text(encoding="utf-8").splitlines())
     cleaned = "the endpoint repeats *** and \ufffd"
     assert (entry["msg"], lines) == (cleaned, [cleaned])
-    assert without_secrets(f"a{a_key}b") == "a***b"
+    assert without_secrets(f"a{a_key}b sk-echoe b") == "a***b *** b"
 
 
 def test_log_has_levels_traces_and_sdk_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from samples import error_of
 
+from peekaboo_min.core import settings as module
 from peekaboo_min.core.settings import (
     VARIABLES,
     _read_env_file,
-    ignored_variables,
-    image_lifetime,
     read_settings,
     settings,
     settings_with_env_file,
@@ -66,26 +67,19 @@ def test_env_file_of_a_deleted_working_folder_is_absent(
     assert settings_with_env_file() == settings()
 
 
-LEVELS = "trace, debug, info, warning, warn, error, fatal"
+def test_child_gets_no_relative_folder_and_no_cli_path(environment: Callable[..., None]) -> None:
+    environment(PATH=".:/usr/bin::bin:/bin", PEEKABOO_CLI_PATH="/a", KEPT="1")
+    child = module.child_environment()
+    assert (child["PATH"], child["KEPT"], "PEEKABOO_CLI_PATH" in child) == ("/usr/bin:/bin", "1", False)
+    environment(PATH=".")
+    assert module.child_environment()["PATH"] == os.defpath
 
 
-@pytest.mark.parametrize(
-    ("variables", "ignored"),
-    [
-        ({"LOG_LEVEL": "Info", "PEEKABOO_READONLY": "1"}, {}),
-        ({"PEEKABOO_LOG_LEVEL": "bogus", "LOG_LEVEL": "info"}, {"PEEKABOO_LOG_LEVEL": "bogus"}),
-        ({"LOG_LEVEL": "9"}, {"LOG_LEVEL": "9"}),
-    ],
-)
-def test_unknown_log_level_is_reported(
-    environment: Callable[..., None], variables: dict[str, str], ignored: dict[str, str]
-) -> None:
-    environment(**variables)
-    expected = {name: f"{value!r} is not one of {LEVELS}; info is used" for name, value in ignored.items()}
-    assert ignored_variables() == expected
-
-
-@pytest.mark.parametrize(("seconds", "text"), [("119", "for 119 seconds"), ("120", "for 2 minutes")])
-def test_lifetime_is_in_minutes_from_two(environment: Callable[..., None], seconds: str, text: str) -> None:
-    environment(PEEKABOO_TTL_SECONDS=seconds)
-    assert image_lifetime() == text
+def test_changed_environment_is_read_again(environment: Callable[..., None]) -> None:
+    environment(LC_ALL="de_DE.UTF-8", PEEKABOO_DESKTOP="MacOS", OPENAI_API_KEY="sk-secret")
+    assert (module.user_language(), module.platform_name()) == ("de", "macos")
+    assert "sk-secret" not in repr(settings()) and "PEEKABOO_DESKTOP" in repr(settings())
+    module.change_environment(LC_ALL="", PEEKABOO_DESKTOP="x11")
+    assert (module.user_language(), module.platform_name(), "LC_ALL" in os.environ) == ("C", "x11", False)
+    module.change_environment(PEEKABOO_DESKTOP="windows")
+    assert "set it to macos or x11" in error_of(module.platform_name).hint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from peekaboo_min.core import text as texts
 from peekaboo_min.core.text import clean_text, seconds_text
 
 
@@ -31,3 +32,21 @@ SECONDS = {1.0: "1 second", 2: "2 seconds", 1.79889: "1.8 seconds", 0.3: "0.3 se
 
 def test_seconds_text_rounds_and_knows_the_singular() -> None:
     assert {seconds: seconds_text(seconds) for seconds in SECONDS} == SECONDS
+
+
+# function and its arguments -> the text that it returns
+SHOWN = {
+    ("one_line", "a\r\nb\nc\td\x1b\u202e"): "a\\nb\\nc d  ",
+    ("shown_text", "a\r\nb\tc\x1b[0m\u202e\ud800\ufffe"): "a\nb\tc\ufffd[0m\ufffd\ufffd\ufffd",
+    ("control_character_in", "a\tb\nc\rd é"): "",
+    ("control_character_in", "ab\x0bc\x07"): "\x0b",
+    ("control_character_in", "a\ud800"): "\ud800",
+    ("encodable", "a\udcffé"): "a\ufffdé",
+    ("cut_to_bytes", "aé", 2): "a",
+    ("cut_to_bytes", "aé", 3): "aé",
+}
+
+
+@pytest.mark.parametrize("call", SHOWN, ids=ascii)
+def test_foreign_text_is_made_safe(call: tuple[str, ...]) -> None:
+    assert getattr(texts, call[0])(*call[1:]) == SHOWN[call]

@@ -7,7 +7,6 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY
 
 from fakemac import FakeMac
 
@@ -86,29 +85,3 @@ SAFARI: dict[str, Any] = {"app_name": "Safari", "pid": 410, "bundle_id": "com.ap
 # of its windows
 TITLES = ["Start Page", "Bug 12/34: crash in usr/bin", "Downloads"]
 ROWS = [{"window_title": title, "window_index": index} for index, title in enumerate(TITLES)]
-
-
-def screen_row(path: Path, label: str, size: Any) -> dict[str, Any]:
-    return {
-        "path": str(path),
-        "item_label": label,
-        "mime_type": "image/png",
-        "image_width": size[0],
-        "image_height": size[1],
-        "windows": ANY,  # test_close_look checks which
-    }
-
-
-def window_row(path: Path, window_id: int, title: str, index: Any, size: Any, scale: float) -> dict[str, Any]:
-    row = {
-        "path": str(path),
-        "item_label": title,
-        "window_title": title,
-        "window_id": window_id,
-        "mime_type": "image/jpeg" if path.suffix == ".jpg" else "image/png",
-        "image_width": size[0],
-        "image_height": size[1],
-        "scale": scale,
-        "screenshot_id": ANY,
-    }
-    return row if index is None else {**row, "window_index": index}
