@@ -10454,7 +10454,7 @@ class Reader:
         is_showing = around.place.is_gtk4 or role == VIEWPORT or STATE.SHOWING in states
         if not is_frame and not (STATE.VISIBLE in states and is_showing):
             return
-        is_menu_title = role == MENU and around.kind != "popup"  # in the window; its entries are in a popup
+        is_menu_title = role == MENU and around.kind == "window"  # its entries are in a popup
         around = self.entered(node, role, around, is_frame)
         box = around.place.box(node)
         if box[2] and not is_frame:
@@ -10466,7 +10466,7 @@ class Reader:
             around = around._replace(clip=visible if role in CLIP else around.clip, narrow_clip=narrow)
             is_visible = all(size >= min(LEAST_VISIBLE, whole) for size, whole in zip(narrow[2:], box[2:]))
             is_in_this_window = (around.kind == "popup") == self.is_popup
-            if is_visible and (is_in_this_window or is_menu_title):
+            if is_visible and is_in_this_window != is_menu_title:
                 around = around._replace(row=self.listed(node, role, states, around))
         children = self.children(node, around)
         if around.place.lacks_padding and role not in CLIP:  # a list may be partly empty
