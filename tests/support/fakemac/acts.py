@@ -71,6 +71,9 @@ def ax_set(state: State, event: Event) -> None:
         window["minimised"] = bool(value)
     elif window is not None and attribute == "AXMain" and value:
         raise_act(state, event)
+    elif window is not None and attribute in ("AXPosition", "AXSize"):
+        at = 0 if attribute == "AXPosition" else 2
+        window["bounds"][at : at + 2] = value
     elif attribute == "AXFrontmost" and value:
         windows.activate(state, {"pid": event["pid"], "by": "AXFrontmost"})
     elif attribute == "AXManualAccessibility":

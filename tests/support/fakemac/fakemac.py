@@ -20,7 +20,7 @@ from .world import State, lines, now_ms, settle, update, write_state
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = ["osascript", "screencapture", "sips", "open", "xcode-select", "xcrun", "swiftc", "sw_vers", "ps"]
-PROGRAMS += ["launchctl"]
+PROGRAMS += ["launchctl", "defaults"]
 KINDS = ("screen_recording", "accessibility", "automation")
 __all__ = ["MENU_BAR", "SHADOW", "WALLPAPER", "FakeMac", "default_desktop", "image_size", "labels", "pixel"]
 __all__ += ["shape_colour", "widget_colour", "window_colour"]

@@ -1,4 +1,4 @@
-"""The fake open, ps, sw_vers and launchctl (the fact sheet F, A8)."""
+"""The fake open, ps, sw_vers, launchctl and defaults (the fact sheet F, A8)."""
 
 from __future__ import annotations
 
@@ -58,4 +58,17 @@ def ps(folder: Folder, state: State, argv: list[str]) -> int:
     return 0
 
 
-PROGRAMS = {"open": open_, "sw_vers": sw_vers, "launchctl": launchctl, "ps": ps}
+LAYOUTS = {"us": "US", "azerty": "French", "german": "German", "dvorak": "Dvorak"}
+
+
+def defaults(folder: Folder, state: State, argv: list[str]) -> int:
+    if argv[:1] != ["read"] or len(argv) != 3:
+        raise Exit(64, "fakemac: only `defaults read DOMAIN KEY` is simulated")
+    layout = LAYOUTS.get(state["keyboard"]["layout"])
+    if argv[1:] != ["com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"] or layout is None:
+        raise Exit(1, f"The domain/default pair of ({argv[1]}, {argv[2]}) does not exist")
+    print(f"com.apple.keylayout.{layout}")
+    return 0
+
+
+PROGRAMS = {"open": open_, "sw_vers": sw_vers, "launchctl": launchctl, "ps": ps, "defaults": defaults}
