@@ -11306,7 +11306,7 @@ from ...system.process import run_program
 from ..matching import find_app
 
 _ANSWER_S = 10.0  # for programs that end at once, unless they hang
-# Types that Python's own table lacks in all or some versions.
+# Types that Python's own table lacks, or names differently in some versions.
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _MORE_TYPES = {
@@ -11314,7 +11314,7 @@ _MORE_TYPES = {
     ".odp": f"{_OPEN_DOCUMENT}.presentation", ".docx": f"{_OFFICE}.wordprocessingml.document",
     ".xlsx": f"{_OFFICE}.spreadsheetml.sheet", ".pptx": f"{_OFFICE}.presentationml.presentation",
     ".epub": "application/epub+zip", ".ogg": "audio/ogg", ".flac": "audio/flac", ".mkv": "video/x-matroska",
-    ".webp": "image/webp",
+    ".webp": "image/webp", ".rtf": "application/rtf",
 }  # fmt: skip
 
 

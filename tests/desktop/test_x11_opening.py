@@ -23,18 +23,18 @@ from peekaboo_min.system.files import file_lock, held_locks
 ENTRIES = {
     "org.example.notes.desktop": "Type=Application\nName=Field Notes\nExec={folder}/notes %u",
     "sub/paint.desktop": "Type=Application\nName=Paint\nName[de]=Malen\nExec={folder}/notes",
-    "pair.desktop": "Type=Application\nName=Gr\xfcn\nExec=true",
-    "terminal-a.desktop": "Type=Application\nName=Terminal\nExec=true",
-    "terminal-b.desktop": "Type=Application\nName=Terminal\nExec=true",
-    "hidden.desktop": "Type=Application\nName=Hidden one\nExec=true\nHidden=true",
-    "internal.desktop": "Type=Application\nName=Internal viewer\nExec=true\nNoDisplay=true",
+    "pair.desktop": "Type=Application\nName=Gr\xfcn\nExec=/usr/bin/true",
+    "terminal-a.desktop": "Type=Application\nName=Terminal\nExec=/usr/bin/true",
+    "terminal-b.desktop": "Type=Application\nName=Terminal\nExec=/usr/bin/true",
+    "hidden.desktop": "Type=Application\nName=Hidden one\nExec=/usr/bin/true\nHidden=true",
+    "internal.desktop": "Type=Application\nName=Internal viewer\nExec=/usr/bin/true\nNoDisplay=true",
     "link.desktop": "Type=Link\nName=A link\nURL=https://example.org",
-    "action.desktop": "Type=Application\nName=Mapper\nExec=true\n[Desktop Action x]\nName=Wrong group\nHidden=true",  # noqa: E501
+    "action.desktop": "Type=Application\nName=Mapper\nExec=/usr/bin/true\n[Desktop Action x]\nName=Wrong group\nHidden=true",  # noqa: E501
     "broken.desktop": "Type=Application\nName=Broken\nExec={folder}/not-there",
     "odd.desktop": "Type=Application\nName=Old\nName=O\x07dd\nName:No\nNo value\n  Indented=1",
     "-dash.desktop": "Type=Application\nName=Dash\nExec={folder}/notes %u",
-    "nameless.desktop": "Type=Application\nExec=true",
-    "typeless.desktop": "Name=Typeless\nExec=true",
+    "nameless.desktop": "Type=Application\nExec=/usr/bin/true",
+    "typeless.desktop": "Name=Typeless\nExec=/usr/bin/true",
     "damaged.desktop": "\x00\xff=\n[[",
 }  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_app_handler_is_found_by_name_or_desktop_entry(
     for folder, entries in folders.items():
         (data / folder / "applications").mkdir(parents=True)
         for name in entries:
-            text = f"[Desktop Entry]\nType=Application\nName=System {folder}\nExec=true\n"
+            text = f"[Desktop Entry]\nType=Application\nName=System {folder}\nExec=/usr/bin/true\n"
             (data / folder / "applications" / f"{name}.desktop").write_text(text)
     os.mkfifo(data / "nothing" / "applications" / "pipe.desktop")
     (data / "second" / "applications" / "linked.desktop").symlink_to("both.desktop")  # as Flatpak does
