@@ -354,12 +354,14 @@ def test_paste_into_a_terminal_leaves_the_clipboard_alone(
     assert held(peek) == before
 
 
-SELECTS = "printf x | setsid $real -selection primary -i >/dev/null 2>&1"
-# copy `theirs` as a person, in a wrapper of xclip
-COPIES = (
-    "{ printf theirs | setsid $real -selection clipboard -i; "
-    'until [ "$($real -selection clipboard -o)" = theirs ]; do sleep 0.01; done; } >/dev/null 2>&1'
-)
+def taking(selection: str, text: str) -> str:
+    """Return the commands of a person who selects or copies, in a wrapper of xclip."""
+    # xclip may exit before its child owns the selection
+    wait = f'until [ "$($real -selection {selection} -o)" = {text} ]; do sleep 0.01; done'
+    return f"{{ printf {text} | setsid $real -selection {selection} -i; {wait}; }} >/dev/null 2>&1"
+
+
+SELECTS, COPIES = taking("primary", "x"), taking("clipboard", "theirs")
 UNKNOWN = 'exec setsid -w "$real" "$@"'  # a process that we do not know serves the text
 SERVES, RESTORES = "-quiet*", '"-selection clipboard -i"'  # patterns of xclip's arguments
 # when a shell script runs before xclip, the script, the format of the user's copy
