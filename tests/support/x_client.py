@@ -11,6 +11,7 @@ import json
 import os
 import select
 import struct
+import time
 from typing import Any, Union
 
 _X = ctypes.CDLL("libX11.so.6")
@@ -25,7 +26,8 @@ _CALLS = {
     "close": ("XDestroyWindow",),
 }
 _REPORTED = {2: "key", 4: "press", 5: "release"}
-_EVENTS = 1 | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
+_KEY_PRESS = 1
+_EVENTS = _KEY_PRESS | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
 _MASK = 1 << 1 | 1 << 9 | 1 << 11  # background pixel, override-redirect, event mask
 _ATOM, _CARDINAL, _WM_HINTS, _WM_SIZE_HINTS = 4, 6, 35, 41  # atoms of Xatom.h
 _MODIFIER_KEYSYMS = range(0xFFE1, 0xFFEF)
@@ -100,10 +102,12 @@ class XClient:
     def _open(
         self, name: str, x: int, y: int, w: int, h: int, popup: bool = False, app: str = "", title: str = "",
         pid: bool = True, inside: int = 0, border: int = 0, input_only: bool = False,
+        takes_keys: bool = True, input_hint: bool = True,
     ) -> None:  # fmt: skip
         """inside: the id of a window, of any program, that contains the new one."""
         # XSetWindowAttributes: the second is the background, then the event mask and override-redirect
-        attributes = struct.pack("@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, _EVENTS, 0, popup, 0, 0)
+        events = _EVENTS if takes_keys else _EVENTS - _KEY_PRESS
+        attributes = struct.pack("@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, events, 0, popup, 0, 0)
         parent = ctypes.c_ulong(inside) if inside else self._root
         number = _X.XCreateWindow(
             self._display, parent, x, y, w, h, border, 0, 1 + input_only, None,
@@ -117,7 +121,7 @@ class XClient:
             _X.XSetClassHint(self._display, window, (ctypes.c_char_p * 2)(app.lower().encode(), app.encode()))
         # USPosition and USSize: the window manager keeps position and size
         self._set(window, b"WM_NORMAL_HINTS", _WM_SIZE_HINTS, 3, x, y, w, h, *[0] * 13)
-        self._set(window, b"WM_HINTS", _WM_HINTS, 1, 1, *[0] * 7)
+        self._set(window, b"WM_HINTS", _WM_HINTS, 1, input_hint, *[0] * 7)
         if pid:
             self._set(window, b"_NET_WM_PID", _CARDINAL, os.getpid())
         _X.XMapRaised(self._display, window)
@@ -148,7 +152,7 @@ class XClient:
                 self._report("key", name, text=text.raw[:length].decode("latin-1"))
 
     def _report(self, event: str, name: str, **more: Any) -> None:
-        print(json.dumps({"event": event, "name": name, **more}), flush=True)
+        print(json.dumps({"event": event, "name": name, **more, "at": time.monotonic()}), flush=True)
 
 
 if __name__ == "__main__":
