@@ -46,9 +46,13 @@ class Pgm(NamedTuple):
         start = len(self.data) + (y - self.height) * self.width
         return slice(start + left, start + right)
 
+    @property
+    def pixels(self) -> bytes:
+        return self.data[-self.width * self.height :]
+
     def is_blank(self) -> bool:
         """Return True if fewer pixels are dark than in one small letter."""
-        return len(self.data[-self.width * self.height :].translate(None, _LIGHT)) < 20
+        return len(self.pixels.translate(None, _LIGHT)) < 20
 
     def without(self, boxes: Iterable[Rect]) -> Pgm:
         """Return the image with white boxes, wider by half their height: words may reach beyond them."""
@@ -61,11 +65,11 @@ class Pgm(NamedTuple):
 
     def without_lines(self, zoom: int) -> tuple[Pgm, list[Rect]]:
         """Return the image without long straight lines and frames, and the frames' sides."""
-        height, width = self.height, self.width
+        height, width, pixels = self.height, self.width, self.pixels
         # the faint rest of a line would be read, too
-        image = bytearray(self.data[: -height * width])
-        image += self.data[-height * width :].translate(bytes([*range(_INK), *[255] * (256 - _INK)]))
-        ink = self.data[-height * width :].translate(bytes([1] * _INK + [0] * (256 - _INK)))
+        image = bytearray(self.data[: -len(pixels)])
+        image += pixels.translate(bytes([*range(_INK), *[255] * (256 - _INK)]))
+        ink = pixels.translate(bytes([1] * _INK + [0] * (256 - _INK)))
         level: dict[int, list[tuple[int, int]]] = {}  # row: its lines' starts and ends
         sides, corners = [], list[Rect]()
         for y, start, end in _runs(ink, width, _LEAST_LEVEL * zoom):

@@ -215,7 +215,7 @@ class Reader:
         is_showing = around.place.is_gtk4 or role == VIEWPORT or STATE.SHOWING in states
         if not is_frame and not (STATE.VISIBLE in states and is_showing):
             return
-        is_menu_title = role == MENU and around.kind == "window"  # its entries are in a popup
+        is_menu_title = role == MENU and around.kind == "window"  # a part of the window, not of its own popup
         around = self.entered(node, role, around, is_frame)
         box = around.place.box(node)
         if box[2] and not is_frame:

@@ -225,7 +225,7 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
     is_elsewhere = root.desktop is not None and desktop not in (None, _ALL_DESKTOPS, root.desktop)
     is_put_away = is_client and facts.is_put_away
     titles = facts.texts("_NET_WM_NAME") or facts.texts("WM_NAME")
-    # some programs set no class, or an empty one
+    # a program that sets no class, or an empty one, is named by its title
     names = [*(titles[:1] if is_client else ()), *filter(None, facts.texts("WM_CLASS"))]
     pid = facts.number("_NET_WM_PID")
     return Window(
