@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # measure this folder, not an installed copy
 
 from peekaboo_min.automation.capture import Subject, take_image  # noqa: E402
-from peekaboo_min.automation.labels import find_in_lines  # noqa: E402
+from peekaboo_min.automation.labels import Place, find_in_lines  # noqa: E402
 from peekaboo_min.core.models import RecognisedText, Rect  # noqa: E402
 from peekaboo_min.core.settings import change_environment  # noqa: E402
 from peekaboo_min.desktop.select import this_desktop  # noqa: E402
@@ -87,9 +87,12 @@ class Reading(NamedTuple):
     lines: list[RecognisedText]
     seconds: list[float]  # processor time of both, then by the clock
 
+    def whole_places(self, text: str) -> list[Place]:
+        return [place for place in find_in_lines(text, self.lines) if place.match in WHOLE]
+
     def judge(self, label: Label) -> str:
         """Return found, wrong or missed."""
-        places = [place for place in find_in_lines(label.text, self.lines) if place.match in WHOLE]
+        places = self.whole_places(label.text)
         if not places:
             return "missed"
         is_right = all(Rect(*label.box).contains(place.box.centre) for place in places)
@@ -97,11 +100,7 @@ class Reading(NamedTuple):
 
     def presses(self, text: str) -> bool:
         """Return True if click_text would press this text: one whole label, and no missing language."""
-        places = [place for place in find_in_lines(text, self.lines) if place.match in WHOLE]
-        return len(places) == 1 and not ocr.missing_language(text)
-
-
-# words ---------------------------------------------------------------------------------------------------
+        return len(self.whole_places(text)) == 1 and not ocr.missing_language(text)
 
 
 def languages_of_words() -> dict[str, list[list[str]]]:
@@ -134,17 +133,13 @@ def labels_of(number: int) -> tuple[list[Label], list[str]]:
     kinds = [kind for kind, count in KINDS.items() for _ in range(count)]
     shown = set(map(str.lower, texts))
     others = [text for text in [*others, *map(without_accents, texts)] if text.lower() not in shown]
-    return [Label(kind, languages[text], text) for kind, text in zip(kinds, texts)], list(
-        dict.fromkeys(others)
-    )
+    labels = [Label(kind, languages[text], text) for kind, text in zip(kinds, texts)]
+    return labels, list(dict.fromkeys(others))
 
 
 def without_accents(text: str) -> str:
     plain = unicodedata.normalize("NFD", text.translate(str.maketrans("ßłŁ", "slL")))
     return "".join(letter for letter in plain if not unicodedata.combining(letter))
-
-
-# windows -------------------------------------------------------------------------------------------------
 
 
 def command_of(window: str, labels: list[Label], folder: str) -> list[str]:
@@ -213,9 +208,6 @@ def saved_windows(folder: Path, only: str) -> Iterator[Saved]:
         name, labels, other_words = json.loads(file.read_text(encoding="utf-8"))
         if only in name:
             yield Saved(name, file.with_suffix(".png"), [Label(*label) for label in labels], other_words)
-
-
-# measurement ---------------------------------------------------------------------------------------------
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
