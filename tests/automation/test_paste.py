@@ -262,7 +262,15 @@ def test_clipboard_that_another_program_took_stays(peek: Program, opened: Opened
     assert clipboard(peek.environment) == b"theirs"
 
 
-COPY = "printf theirs | setsid xclip -selection clipboard -i"
+def taking(selection: str, text: str, xclip: str = "$real") -> str:
+    """Return the commands of a person who selects or copies; xclip: its name or path in the script."""
+    # xclip may exit before its child owns the selection
+    wait = f'until [ "$({xclip} -selection {selection} -o)" = {text} ]; do sleep 0.01; done'
+    return f"{{ printf {text} | setsid {xclip} -selection {selection} -i; {wait}; }} >/dev/null 2>&1"
+
+
+COPY = taking("clipboard", "theirs", "xclip")
+SELECTS, COPIES = taking("primary", "x"), taking("clipboard", "theirs")
 ENDS = "while grep -qs [RSD] /proc/$xclip/stat; do :; done"
 # the end of the text, a shell script that runs while keys follow ($xclip serves, $1 types) -> the copy
 MOMENTS = {
@@ -311,8 +319,7 @@ def test_refusal_after_a_paste_restores_the_copy_or_reports_it(
 
 def test_copy_before_the_key_is_not_pasted(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     copy(peek.environment, b"mine")
-    theirs = f"{COPY} >/dev/null 2>&1"
-    error = peek.error("type", form_id, "日本", **programs_by(tmp_path / "bin", theirs, "xdotool"))
+    error = peek.error("type", form_id, "日本", **programs_by(tmp_path / "bin", COPY, "xdotool"))
     assert "the clipboard does not hold the text: it was not pasted" in error["message"]
     assert (typed(form), error["details"], clipboard(peek.environment)) == ("", "", b"theirs")
 
@@ -354,14 +361,6 @@ def test_paste_into_a_terminal_leaves_the_clipboard_alone(
     assert held(peek) == before
 
 
-def taking(selection: str, text: str) -> str:
-    """Return the commands of a person who selects or copies, in a wrapper of xclip."""
-    # xclip may exit before its child owns the selection
-    wait = f'until [ "$($real -selection {selection} -o)" = {text} ]; do sleep 0.01; done'
-    return f"{{ printf {text} | setsid $real -selection {selection} -i; {wait}; }} >/dev/null 2>&1"
-
-
-SELECTS, COPIES = taking("primary", "x"), taking("clipboard", "theirs")
 UNKNOWN = 'exec setsid -w "$real" "$@"'  # a process that we do not know serves the text
 SERVES, RESTORES = "-quiet*", '"-selection clipboard -i"'  # patterns of xclip's arguments
 # when a shell script runs before xclip, the script, the format of the user's copy
