@@ -81,11 +81,18 @@ class PersonScene:
     def copy(self, kind: str) -> None:
         self.paste.reset("text")
         text = "".join(self.rng.choices("äöüßéè", k=60))
-        with self.person(_COPY, 0.4):
+        copied: list[bool] = []  # empty if the paste ends before the person copies
+
+        def copy_now() -> None:
+            self.on.run("sh", "-c", _COPY)
+            copied.append(True)
+
+        with meanwhile(self.rng.uniform(0, 0.4), copy_now):
             reply = self.client.call("type_text", window_id=self.paste.window_id, text=text)
         got, held = self.paste.text(), clipboard(self.on.x)
         self.judge(kind, reply, got == text, f"the copy was pasted: {got}" if "THEFT" in got else "")
-        if held != b"THEFT" and "may be lost" not in reply.text:
+        is_kept = held == b"THEFT" if copied else self.paste.is_restored("text")
+        if not is_kept and "may be lost" not in reply.text:
             self.on.tally.count("lost", f"{kind}: the clipboard holds {held[:30]!r}, after {reply.code}")
 
     def hold(self, kind: str) -> None:
