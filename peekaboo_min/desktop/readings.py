@@ -1,11 +1,14 @@
-"""Choose the best of what several languages read in an image (pure).
+"""Prepare an image for text recognition; merge several readings of it (pure).
+
+tesseract alone misses most text that is lighter than its background, and text in a frame. So each pixel is
+replaced by its difference from the background, which makes all text dark on white, and lines are removed.
 
 Run with several languages at once, tesseract keeps a word that its first language reads without accents. So
 each language reads by itself, and the most confident reading of each place is kept. A language without an
 accented letter reads it without the accent, with a confidence as high as any; but the accent is a shape close
 above a letter, or a letter that reaches below the line. scripts/label_bench.py has 1,050 words that
-differ in an accent or a letter from a label that is shown: click_text would press 22 if only English is
-installed, 12 with the labels' six languages. Of 650 words read right, none is marked by mistake.
+differ in an accent or a letter from a label that is shown: click_text would press 18 if only English is
+installed, 13 with the labels' six languages. Of 650 words read right, none is marked by mistake.
 """
 
 from __future__ import annotations
@@ -26,29 +29,72 @@ _KNOWN = 0.95  # the confidence of a word in the language's dictionary; others h
 _LOST = "\u25cc"  # after a word: the image shows an accent that no language read
 _UNACCENTED = str.maketrans("łßđøı", "lBdoi")
 _DEEP = frozenset("gjpqyQ|[](){}/@$&,;друфцщДЦЩ")
-# Lines are removed: tesseract reads a label in a frame as part of a drawing. Lengths in pixels before the
-# enlargement; shorter lines are letters. An upright line may be shorter if it connects two level lines.
+# Lines are removed: tesseract reads a label in a frame as part of a drawing. Lengths in pixels; shorter lines
+# are letters. An upright line may be shorter if it connects two level lines.
 _INK, _LEAST_LEVEL, _LONG_LEVEL, _LEAST_SIDE, _LONG_SIDE = 240, 24, 48, 12, 60
 _LIGHT = bytes(range(128, 256))
+# Tables for grey values. With 7 bits, a sum or a difference of two fits in a byte, so that one addition or
+# subtraction of large integers works on a whole image.
+_HALF = bytes(value // 2 for value in range(256))
+_TWICE = bytes(2 * value + (value > 0) for value in range(128)) + bytes(128)
+_ALIKE = bytes(255 * (126 <= value <= 130) for value in range(256))  # JPEG and gradients change a little
+_FROM_WHITE = bytes(max(0, 255 - 2 * abs(value - 128)) for value in range(256))
+# tesseract has one threshold for the whole image: it misses light grey text, and misreads faint edges. So up
+# to 70 % of white becomes black, and from 95 % on white.
+_CONTRAST = bytes(min(255, max(0, 4 * (value - 178))) for value in range(256))
 # A dot is as wide as its i, an acute twice as wide. With 1.25 to 1.4, the same words are marked.
 _WIDER_THAN_A_DOT = 1.4
 _DARK = 0.7  # of the way from a word's darkest pixel to white; with 0.5, four times as many mistakes
 
 
 class Pgm(NamedTuple):
-    """A grey image, dark on white."""
+    """A grey image: one byte a pixel, row by row from the top."""
 
-    data: bytes
+    pixels: bytes
     width: int
     height: int
 
-    def row(self, y: int, left: int, right: int) -> slice:
-        start = len(self.data) + (y - self.height) * self.width
-        return slice(start + left, start + right)
-
     @property
-    def pixels(self) -> bytes:
-        return self.data[-self.width * self.height :]
+    def data(self) -> bytes:
+        """The content of a .pgm file."""
+        return f"P5\n{self.width} {self.height}\n255\n".encode() + self.pixels
+
+    def row(self, y: int, left: int, right: int) -> slice:
+        return slice(y * self.width + left, y * self.width + right)
+
+    def without_background(self, least_width: int) -> Pgm:
+        """Return how much each pixel differs from its background: white for not at all.
+
+        The background is where grey hardly changes, in at least `least_width` pixels of a row and to the next
+        row. Elsewhere, as in a letter, the background is that of the pixel above.
+        """
+        width, half = self.width, self.pixels.translate(_HALF)
+        flat = bytearray(len(half))  # 255 in each row of like pixels
+        for run in re.finditer(b"\xff{%d,}" % (least_width - 1), _alike(half, 1)):
+            flat[run.start() : run.end() + 1] = run[0] + b"\xff"  # the last is like one more
+        flat_below, like_below = flat[width:] + flat[-width:], _alike(half, width)
+        everywhere = _number(b"\xff" * width)
+        background, above = [], _number(half[:width])
+        for start in range(0, len(half), width):
+            row = slice(start, start + width)
+            area = _number(flat[row]) & _number(flat_below[row]) & _number(like_below[row])
+            above = _number(half[row]) & area | above & (everywhere ^ area)
+            background.append(above.to_bytes(width, "little"))
+        return self._replace(pixels=_differences(half, b"".join(background)).translate(_FROM_WHITE))
+
+    def doubled(self) -> Pgm:
+        """Return the image twice as wide and high. Each new pixel is between two, and has their mean."""
+        half, width = self.pixels.translate(_HALF), 2 * self.width
+        wide = bytearray(2 * len(half))
+        wide[0::2], wide[1::2] = half, _means(half, half[1:] + half[-1:])
+        between = _means(wide, wide[width:] + wide[-width:])
+        starts = range(0, len(wide), width)
+        rows = (part[start : start + width] for start in starts for part in (wide, between))
+        return Pgm(b"".join(rows).translate(_TWICE), width, 2 * self.height)
+
+    def with_contrast(self) -> Pgm:
+        """Return the image for tesseract: grey text is black, faint edges are white."""
+        return self._replace(pixels=self.pixels.translate(_CONTRAST))
 
     def is_blank(self) -> bool:
         """Return True if fewer pixels are dark than in one small letter."""
@@ -56,34 +102,33 @@ class Pgm(NamedTuple):
 
     def without(self, boxes: Iterable[Rect]) -> Pgm:
         """Return the image with white boxes, wider by half their height: words may reach beyond them."""
-        image = bytearray(self.data)
+        image = bytearray(self.pixels)
         for x, y, width, height in (map(int, box) for box in boxes):
             left, right = max(0, x - height // 2), min(self.width, x + width + height // 2)
             for at in range(y, min(self.height, y + height)):
                 image[self.row(at, left, right)] = b"\xff" * (right - left)
-        return self._replace(data=bytes(image))
+        return self._replace(pixels=bytes(image))
 
-    def without_lines(self, zoom: int) -> tuple[Pgm, list[Rect]]:
+    def without_lines(self) -> tuple[Pgm, list[Rect]]:
         """Return the image without long straight lines and frames, and the frames' sides."""
         height, width, pixels = self.height, self.width, self.pixels
         # the faint rest of a line would be read, too
-        image = bytearray(self.data[: -len(pixels)])
-        image += pixels.translate(bytes([*range(_INK), *[255] * (256 - _INK)]))
+        image = bytearray(pixels.translate(bytes([*range(_INK), *[255] * (256 - _INK)])))
         ink = pixels.translate(bytes([1] * _INK + [0] * (256 - _INK)))
         level: dict[int, list[tuple[int, int]]] = {}  # row: its lines' starts and ends
         sides, corners = [], list[Rect]()
-        for y, start, end in _runs(ink, width, _LEAST_LEVEL * zoom):
+        for y, start, end in _runs(ink, width, _LEAST_LEVEL):
             greys, fifth = sorted(image[self.row(y, start, end)]), (end - start) // 5
             if greys[-fifth] - greys[fifth] < 32:  # not a row of letters
                 level.setdefault(y, []).append((start, end))
-            if end - start >= _LONG_LEVEL * zoom:
+            if end - start >= _LONG_LEVEL:
                 _lighten(image, self.row(y, start, end), 0.9)
         columns = b"".join(ink[x::width] for x in range(width))
-        for x, top, bottom in _runs(columns, height, _LEAST_SIDE * zoom):
+        for x, top, bottom in _runs(columns, height, _LEAST_SIDE):
             near = (bottom - top) // 4  # corners are rounded
             upper, lower = (
                 [(at, y) for y in ys for ends in level.get(y, ()) for at in ends if abs(at - x) <= near]
-                for ys in (range(top + 2 * zoom, top - near, -1), range(bottom - 2 * zoom, bottom + near))
+                for ys in (range(top + 2, top - near, -1), range(bottom - 2, bottom + near))
             )
             if upper and lower:
                 sides.append(Rect(x, top, 1, bottom - top))
@@ -91,10 +136,10 @@ class Pgm(NamedTuple):
                     Rect(min(x, at), min(y, end), abs(x - at) + 1, abs(end - y) + 1)
                     for (at, y), end in ((upper[0], top), (lower[0], bottom))
                 ]
-            if (upper and lower) or bottom - top >= _LONG_SIDE * zoom:
+            if (upper and lower) or bottom - top >= _LONG_SIDE:
                 first = self.row(top, x, x).start
                 _lighten(image, slice(first, first + (bottom - top - 1) * width + 1, width), 0.5)
-        return self._replace(data=bytes(image)).without(corners), sides
+        return self._replace(pixels=bytes(image)).without(corners), sides
 
 
 def _lighten(image: bytearray, part: slice, share: float) -> None:
@@ -117,8 +162,30 @@ def _runs(ink: bytes, width: int, length: int) -> Iterator[tuple[int, int, int]]
         start = ink.find(line, end)
 
 
+def _differences(pixels: bytes, others: bytes) -> bytes:
+    """Subtract images of 7 bits a pixel; 128 is no difference, so that no byte is below 0."""
+    with_128 = _number(pixels) | _number(b"\x80" * len(pixels))
+    return (with_128 - _number(others)).to_bytes(len(pixels), "little")
+
+
+def _alike(half: bytes, step: int) -> bytes:
+    """Return 255 for each pixel that hardly differs from the one `step` bytes further, else 0."""
+    return _differences(half, half[step:] + half[-step:]).translate(_ALIKE)
+
+
+def _means(pixels: bytes | bytearray, others: bytes | bytearray) -> bytes:
+    """Return the mean of each two pixels of 7 bits."""
+    halves = (_number(pixels) + _number(others)) >> 1
+    return (halves & _number(b"\x7f" * len(pixels))).to_bytes(len(pixels), "little")
+
+
+def _number(pixels: bytes | bytearray) -> int:
+    return int.from_bytes(pixels, "little")
+
+
 def parse_pgm(data: bytes) -> Pgm:
-    return Pgm(data, *map(int, data.split(b"\n", 2)[1].split()))
+    _, size, _, pixels = data.split(b"\n", 3)
+    return Pgm(pixels, *map(int, size.split()))
 
 
 def is_known(line: Words, image: Pgm) -> bool:
@@ -226,7 +293,7 @@ def _marks(image: Pgm, box: Rect) -> tuple[int, int]:
     left, right = max(0, int(box.x) - 3), min(image.width, int(box.x + box.width) + 3)
     # an accent may be outside the box
     top, bottom = max(0, int(box.y - 0.4 * box.height)), min(image.height, int(box.y + 1.3 * box.height) + 1)
-    shapes = _shapes([image.data[image.row(y, left, right)] for y in range(top, bottom)])
+    shapes = _shapes([image.pixels[image.row(y, left, right)] for y in range(top, bottom)])
     shapes = [shape for shape in shapes if 8 * shape.width > shape.height]  # without a frame's sides
     tallest = max((shape.height for shape in shapes), default=0)
     letters = [shape for shape in shapes if 2 * shape.height >= tallest]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from peekaboo_min.core.models import RecognisedText, Rect
-from peekaboo_min.desktop.readings import _marks, best_readings, is_known, parse_pgm
+from peekaboo_min.desktop.readings import Pgm, _marks, best_readings, is_known, parse_pgm
 
 ROWS = (
     "..................",
@@ -83,8 +83,37 @@ def test_frame_is_removed_and_what_is_in_it_stays() -> None:
     edge, inside = "." * 2 + "#" * 60 + "." * 2, "." * 2 + "#" + "." * 58 + "#" + "." * 2
     stroke = inside[:30] + "##" + inside[32:]
     rows = ("." * 64, edge, *[inside] * 4, *[stroke] * 14, *[inside] * 4, edge, "." * 64)
-    image, sides = parse_pgm(image_of(rows)).without_lines(1)
+    image, sides = parse_pgm(image_of(rows)).without_lines()
     only_stroke = [row if row not in (edge, inside) else "." * 64 for row in rows]
     only_stroke = [row if row != stroke else "." * 30 + "##" + "." * 32 for row in only_stroke]
     assert image.data == image_of(tuple(only_stroke))
     assert {side.x for side in sides} == {2, 61}
+
+
+def test_text_on_each_background_becomes_dark_on_white() -> None:
+    margin = bytes([60] * 50 + [230] * 50)
+    letters = bytes([60] * 20 + [220] * 8 + [60] * 22 + [230] * 20 + [30] * 8 + [230] * 22)
+    image = Pgm(margin * 3 + letters * 2 + margin, 100, 6).without_background(40)
+    differences = {20: 255 - 160, 70: 255 - 200}
+    expected = [differences.get(x - x % 10, 255) if x % 10 < 8 else 255 for x in range(100)]
+    assert list(image.pixels) == [255] * 300 + expected * 2 + [255] * 100
+
+
+@pytest.mark.parametrize(("width", "height", "is_seen"), [(39, 3, True), (40, 3, False), (80, 1, True)])
+def test_wide_area_is_background_but_no_line_or_letter(width: int, height: int, is_seen: bool) -> None:
+    bar = b"\xff" * 10 + bytes(width) + b"\xff" * (90 - width)
+    image = Pgm(b"\xff" * 300 + bar * height + b"\xff" * 300, 100, 6 + height).without_background(40)
+    assert (min(image.pixels) < 255) is is_seen
+
+
+def test_doubled_image_has_means_between_its_pixels() -> None:
+    assert list(Pgm(bytes([0, 255, 100, 200]), 2, 2).doubled().pixels) == [
+        *(0, 127, 255, 177),
+        *(51, 139, 227, 189),
+        *(101, 151, 201, 201),
+        *(101, 151, 201, 201),
+    ]  # fmt: skip
+
+
+def test_grey_text_is_black_and_faint_edges_are_white_for_tesseract() -> None:
+    assert list(Pgm(bytes([0, 178, 210, 242, 255]), 5, 1).with_contrast().pixels) == [0, 0, 128, 255, 255]

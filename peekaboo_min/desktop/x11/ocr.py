@@ -1,11 +1,10 @@
-"""Read the text in an image with tesseract, prepared by ImageMagick.
+"""Read the text in an image with tesseract.
 
-tesseract alone misses most text that is lighter than its background, and text in a frame. So convert first
-computes the difference from the background (all text dark on white); readings.py removes lines and frames.
-Measured with `--psm 11` on 32 windows (Tk, GTK 3 and 4, Qt, web pages; forms, lists, framed, coloured and
-dark; 8 to 28 points, 9 of them doubled) with 631 labels: tesseract finds 482 in the plain image and 615 in
-the prepared one, with 18 misread words (590 and 46 in a JPEG); almost the same on Debian 12 and 13. A window
-of 554x388 costs 0.4 s of processor time, 1280x800 1.3 s.
+readings.py prepares the image: all text dark on white, without lines. scripts/label_bench.py has 20 windows
+of five toolkits (light, dark, up to twice the size) with 1,400 labels in six languages. Plain tesseract with
+`--psm 11` finds 911 of them with all six languages, and 188 of the 219 English ones with English; in the
+prepared image it finds 1,269 and 215. A window of 980x761 costs 0.8 s of processor time with one language,
+1.4 times plain tesseract.
 
 Each language reads in its own process: the user's own first, then the second, then the others side by side.
 Each skips the lines in which an earlier one knows every word, and no accent is lost. readings.py chooses.
@@ -35,9 +34,7 @@ from ...system.process import program_path, run_program
 from ..readings import Pgm, Words, best_readings, is_known, parse_pgm
 
 _OCR_S = 60.0  # a photograph takes some seconds; random noise would take minutes
-# Sparse text, and light grey text, too: a threshold (Otsu's) for each part of about 50x50 pixels.
-_LINES = "--psm 11 -c thresholding_method=1 -c thresholding_tile_size=0.7"
-_CHARACTERS = "--psm 10"
+_LINES, _CHARACTERS = "--psm 11", "--psm 10"  # sparse text; one character
 # At this size, tesseract with more threads takes four times as long, and convert twice the processor time.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 
@@ -62,20 +59,9 @@ _LARGE_PIXELS = 2_000_000
 # tesseract reads a widget's border or corner as a word of these characters.
 _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
 _FRAME_SIDE = re.compile(r"[|\[\]]+")  # also between two buttons
-# convert's steps. The background consists of areas of one grey that are larger than a letter; smaller areas
-# are merged into them, in two passes, because the first merges some parts of letters with each other. Every
-# other pixel is enough and takes a quarter of the time; with fewer, a bold title would become one area. Mode
-# reduces the number of areas in photographs: they cost time, and convert refuses more than 65,535.
-_DARK_ON_WHITE = """
-    -background white -alpha remove -colorspace Gray
-    ( +clone -sample {part}% -statistic Mode 3x3 -fuzz 5% -define connected-components:area-threshold=400
-      -define connected-components:mean-color=true
-      -connected-components 8 -connected-components 8 -sample {width}x{height}! )
-    -compose Difference -composite -negate
-"""
-# The levels remove the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
-# Small text is recognised better when enlarged.
-_FOR_LINES = "-level 45%,95% -filter Triangle -resize {zoom}00%"
+_GREY = "-background white -alpha remove -colorspace Gray -depth 8 pgm:-"
+# Wider than the bars of a bold T in a title, narrower than a calculator's key, in pixels.
+_LEAST_BACKGROUND = 40
 # Parts of a character (=) or of a word may be twice this far apart, in pixels; a key's border stays apart.
 _REACH_X, _REACH_Y = 3, 2
 _ALONE = f"""
@@ -97,8 +83,10 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     Raises INVALID_ARGUMENT if the file is not an image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
     program_path("tesseract")  # fail before convert has done its work
-    image, sides, zoom = _dark_on_white(path, is_for_lines=True)
-    languages, readings, rest = text_languages(), list[list[Words]](), image
+    image, sides = _dark_on_white(path)
+    zoom = 1 if _is_large(image) else 2  # small text is recognised better when enlarged
+    image = image.doubled() if zoom == 2 else image
+    languages, readings, rest = text_languages(), list[list[Words]](), image.with_contrast()
     for group in filter(None, (languages[:1], languages[1:2], languages[2:])):
         readings += in_parallel(partial(_read_lines, rest.data), group)
         rest = rest.without(joined(line).box for line in readings[-1] if is_known(line, image))
@@ -106,7 +94,7 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
             break
     lines = best_readings(readings, image)
     words = [[word._replace(box=word.box.scaled(1 / zoom)) for word in line] for line in lines]
-    frames = [RecognisedText(SIDE, side.scaled(1 / zoom), 1.0) for side in sides]
+    frames = [RecognisedText(SIDE, side, 1.0) for side in sides]
     read = [joined(_without_borders(_with_sides(line, frames))) for line in words]
     texts = [line for line in read if line.confidence >= 0.4 and any(map(str.isalnum, line.text))]
     return sorted(texts, key=lambda line: (line.box.y, line.box.x))
@@ -160,7 +148,7 @@ def _read_lines(image: bytes, language: str) -> list[Words]:
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     """Return lone texts of at most three characters, such as a calculator's keys."""
-    pgm = _dark_on_white(path, is_for_lines=False)[0].data
+    pgm = _dark_on_white(path)[0].data
     boxes = _standing_alone(pgm)
     readings = in_parallel(lambda size: _read_boxes(pgm, boxes, size), _SIZES)
     characters = [text for text in chain(*readings) if text.confidence >= _LEAST_CONFIDENCE_ALONE]
@@ -169,20 +157,20 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     return list({character.box: character for character in characters}.values())
 
 
-def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[Pgm, list[Rect], int]:
-    """Return the prepared image (all text dark on white, no lines), frames' sides, and the enlargement."""
+def _dark_on_white(path: Path) -> tuple[Pgm, list[Rect]]:
+    """Return the image with all text dark on white and no lines, and the frames' sides."""
     info = read_image_info(path)
     if info is None:
         raise invalid(f"{path} is not an image", "give a png or jpg")
-    is_large = info.width * info.height > _LARGE_PIXELS
-    zoom = 2 if is_for_lines and not is_large else 1
-    part = 25 if is_large else 50
-    steps = _DARK_ON_WHITE.format(part=part, width=info.width, height=info.height)
-    steps += _FOR_LINES.format(zoom=zoom) if is_for_lines else ""
     # name the format, or convert would execute the commands in a drawing or a script
-    argv = ["convert", f"{info.kind.replace('jpg', 'jpeg')}:-[0]", *steps.split(), "-depth", "8", "pgm:-"]
-    pgm = run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes(), environment=_ONE_THREAD).stdout
-    return (*parse_pgm(pgm).without_lines(zoom), zoom)
+    argv = ["convert", f"{info.kind.replace('jpg', 'jpeg')}:-[0]", *_GREY.split()]
+    grey = run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes(), environment=_ONE_THREAD).stdout
+    image = parse_pgm(grey)
+    return image.without_background(_LEAST_BACKGROUND * (2 if _is_large(image) else 1)).without_lines()
+
+
+def _is_large(image: Pgm) -> bool:
+    return image.width * image.height > _LARGE_PIXELS
 
 
 def _words(image: bytes, options: str, language: str) -> Iterator[tuple[tuple[str, ...], RecognisedText]]:
