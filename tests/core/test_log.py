@@ -47,7 +47,7 @@ def restore_handlers() -> Iterator[None]:
 @pytest.fixture
 def a_key(environment: Callable[..., None]) -> str:
     # one key is a prefix of another; one is too short to be a secret
-    environment(OPENAI_API_KEY="sk-echoed", GEMINI_API_KEY="sk-echoe", ANTHROPIC_API_KEY="a")
+    environment(OPENAI_API_KEY="sk-echoe", GEMINI_API_KEY="sk-echoed", ANTHROPIC_API_KEY="a")
     return "sk-echoed"
 
 
