@@ -54,7 +54,7 @@ def test_settings_variable_is_converted_to_its_type(environ: dict[str, str], nam
     ],
 )
 def test_env_file_line_is_read_like_a_shell_line(tmp_path: Path, line: str, value: Any) -> None:
-    (tmp_path / ".env").write_text(f"\ufeff{line}\n", encoding="utf-8")
+    (tmp_path / ".env").write_bytes(f"\ufeff{line}\n".encode() + b"# Latin-1: Gr\xfc\xdfe\n")
     assert _read_env_file(tmp_path / ".env") == ({} if value is None else {"LOG_LEVEL": value})
 
 
