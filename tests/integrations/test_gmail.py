@@ -24,6 +24,7 @@ from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.integrations import gmail
 from peekaboo_min.integrations.gmail import gmail_login, gmail_state, has_gmail_credentials, send_email
 from peekaboo_min.system.web import ask_json
+from peekaboo_min.tools.table import offered_tools
 
 
 @pytest.fixture
@@ -151,8 +152,9 @@ def test_send_email_is_audited_and_can_be_forbidden(
     send_email("ann@example.org", "a secret", "a secret")
     audit = (logged_in.parent / "state" / "peekaboo_min" / "audit.jsonl").read_text()
     assert '"action": "send_email"' in audit and "ann@example.org" in audit and "secret" not in audit
-    environment(PEEKABOO_READONLY="1")
+    environment(PEEKABOO_READONLY="1", PEEKABOO_DESKTOP="macos")
     assert failing_send().code is ErrorCode.POLICY_DENIED
+    assert {row.group for row in offered_tools()} == {"capture", "desktop"}, "nothing that sends or draws"
     assert posts(google) == ["/token", SEND_PATH]
 
 
