@@ -399,6 +399,7 @@ def test_keynote_image_shows_only_the_first_slide(caller: Caller, mac: FakeMac) 
     change_front(mac, lambda deck: deck["slides"].extend([{**deck["slides"][0], "shapes": []}] * 2))
     path = mac.folder / "slide.png"
     export = ("screenshot_slide", {"path": str(path)})
+    mac.set("keynote.exports_below", True)
     assert caller.call(export) == [f"SCREENSHOT_SAVED: path={path}"]
     assert [label["text"] for label in labels(path)] == ["first"]
     path.unlink()

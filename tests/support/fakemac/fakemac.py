@@ -149,7 +149,7 @@ class FakeMac:
 
     def keynote(self, installed: Sequence[str] = ("com.apple.Keynote",), **values: Any) -> None:
         """Choose the installed Keynotes and their behaviour: restores_a_deck, auto_quits, ready_after_ms,
-        export_takes_s, damages_slide (its number), moves_shapes_by (points), has_layouts.
+        export_takes_s, damages_slide (its number), exports_below, moves_shapes_by (points), has_layouts.
         """
         places = {"com.apple.Keynote": "Keynote Creator Studio", "com.apple.iWork.Keynote": "Keynote"}
         base = {"pid": None, "name": "Keynote", "policy": 0, "hidden": False}

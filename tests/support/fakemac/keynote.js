@@ -87,8 +87,10 @@ function exportImages(bundle, id, folder, patience) {
   const [, parent, name] = /^(.*)\/([^/]+)\/*$/.exec(folder);
   if (!host.isFolder(parent || '/')) throw failed('The parent folder does not exist.');
   let place = `${parent}/${name}`;
-  if (host.isThere(place)) place = `${place}/${name}`; // "sometimes in a sub-folder": here, when the folder was there before
-  host.makeFolder(place);
+  const isThere = host.isThere(place);
+  if (!isThere) host.makeFolder(place);
+  // "sometimes in a sub-folder": here, when the folder was there before, or by the mood
+  if (isThere || state().keynote.exports_below) host.makeFolder((place = `${place}/${name}`));
   const { slides } = documentOf(handle);
   const shown = slides.map((slide, index) => index).filter((index) => !slides[index].skipped);
   const files = shown.map((slide, index) => {
