@@ -441,6 +441,8 @@ FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("malformed_json", {"text": '{"error": {"message": "No."}}'}, "request (200): No.", "rephrase", 1),
     ("malformed_json", {}, NO_JSON, "check {base}", 1),
     *(("malformed_json", {"text": body}, OTHER_FORM, "check {base}", 1) for body in OTHER_BODIES),
+    ("malformed_json", {"status": 502, "text": "N\xe3o"}, "error (502): N\ufffdo", "try again later", 4),
+    ("malformed_json", {"status": 502, "text": "\n<html>"}, "a server error (502)", "try again later", 4),
     ("redirect", {}, "redirects to {host}; redirects are not followed", "check {base}", 1),
     ("huge", {}, "sent more than 16777216 bytes", "check {base}", 1),
     ("connection_reset", {}, "closed the connection before its reply was complete", "try again", 4),
@@ -467,6 +469,7 @@ def test_ask_model_reports_a_failure_and_retries_what_may_pass(
     assert message.format(**names) in wrong.message and hint.format(**names) in wrong.hint, wrong
     assert (len(ai.questions), len(pauses), ai.redirected) == (questions, questions - 1, [])
     assert len(wrong.message) <= len("Anthropic rejected the request (400): ") + 399
+    assert "<" not in wrong.message, "a web page is no message"
 
 
 @pytest.mark.parametrize(

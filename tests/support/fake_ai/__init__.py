@@ -226,7 +226,8 @@ class FakeAI:
         if kind == "redirect":
             call.send(302, b"", {"Location": self.redirect_url + call.path})
         elif kind == "malformed_json":
-            call.send(200, (failure.text or '{"choices": [{"message": {"content": "I se').encode())
+            text = failure.text or '{"choices": [{"message": {"content": "I se'
+            call.send(failure.status or 200, text.encode("latin-1"))  # as old proxies do
         elif kind == "connection_reset":
             data = json.dumps(self._reply(request, Reply("This answer is never finished."))).encode()
             call.head(200, {**is_json, "Content-Length": str(len(data))})
