@@ -1227,12 +1227,12 @@ def report(folder: Annotated[str, "the folder that PEEKABOO_RECORD named"]) -> R
 
 def _recorded_step(number: int, path: Path) -> AgentStep:
     with file_errors(path):
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     step = AgentStep(number, effect="the process ended during this act")
-    if not text:
+    if not content:
         return step
     try:
-        data = json.loads(text)
+        data = json.loads(content)
         step.effect, step.milliseconds = data["effect"], data["milliseconds"]
         step.pixel_action = Action(**data["pixel_action"])
         if data["image"]:

@@ -184,5 +184,7 @@ def test_report_of_recorded_acts_includes_an_interrupted_one(tmp_path: Path) -> 
     acts += "|the process ended during this act|From 1970-01-01 00:00:00 UTC|2 act(s)"
     assert [shown for shown in acts.split("|") if shown not in text] == []
     assert page.count("data:image/jpeg") == 2 and 'x="1" y="2" width="3" height="4"' in page
-    (tmp_path / "act_006.json").write_text("{}")
-    assert "act_006.json is not a recorded act: KeyError" in error_of(report, str(tmp_path)).message
+    for content, reason in ((b"{}", "KeyError"), (b"\xff", "UnicodeDecodeError")):
+        (tmp_path / "act_006.json").write_bytes(content)
+        message = error_of(report, str(tmp_path)).message
+        assert f"act_006.json is not a recorded act: {reason}" in message
