@@ -299,14 +299,16 @@ def test_delegation_reports_an_invalid_output_with_its_code(
 
 
 def test_delegation_reports_a_failure_with_its_output(scripted: Scripted) -> None:
-    invalid = refused(scripted.call("list", "oh", stderr="look\nout\n"))["said"]
-    assert invalid.startswith("the peekaboo command line's output is not valid: oh; stderr: look out. Next")
-    reply = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
+    invalid = refused(scripted.call("list", "oh", stderr="first\n" * 40 + "look\nout\n"))["said"]
+    assert invalid.startswith("the peekaboo command line's output is not valid: oh; stderr: ")
+    assert "first look out. Next" in invalid, "the end of stderr is shown"
+    last = "dyld: Library not loaded: " + "x" * 274
+    reply = refused(scripted.call("list", "", 5, stderr="-" * 300 + f"{last}\n"))
     failed = "the peekaboo command line failed with exit code 5"
-    assert reply["said"] == f"{failed} (dyld: Library not loaded)"
+    assert reply["said"] == f"{failed} ({last})"
     assert [text for level, text in scripted.logged() if level == "error"] == [
         f"{failed}: ",
-        f"list failed: SWIFT_CLI_EXECUTION_ERROR: {failed} dyld: Library not loaded",
+        f"list failed: SWIFT_CLI_EXECUTION_ERROR: {failed} {last}",
     ]
 
 

@@ -48,7 +48,7 @@ def log(mac: FakeMac) -> Callable[[str], list[str]]:
 
 def test_error_ends_with_the_programs_stderr(server: Server, mac: FakeMac) -> None:
     # spec: "screencapture エラー: `stderr` を要約し、`CaptureFailed` で返却。"
-    stderr = "could not create image\u202e from window\n" + "x" * 100
+    stderr = "-" * 300 + "could not create image\u202e from window\n" + "x" * 264
     mac.fail("screencapture", stderr=stderr)
     error = refused(server.call("screenshot_app_window", appName="Calculator", timeoutMs=50_000))
     assert error["code"] == "CaptureFailed"
