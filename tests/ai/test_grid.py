@@ -87,7 +87,7 @@ FRACTIONS = "look like fractions"
         (PIXELS, (800, 600), (0, 600), "y is 600, outside the grid of 800x600"),
         (PIXELS, (800, 600), (-1, 0), "x is -1, outside the grid of 800x600"),
         (PIXELS, (800, 600), (0, 0), ""),
-        (PIXELS, (800, 600), (0.5, 0.25), FRACTIONS),
+        (PIXELS, (800, 600), (0.5, 0), FRACTIONS),
         (PIXELS, (800, 600), (0.5, 250.5), ""),
         (THOUSANDTHS, (554, 388), (1000, 1000), ""),
         (THOUSANDTHS, (554, 388), (1000.5, 0), "x is 1000.5, outside the grid of 1000x1000"),
