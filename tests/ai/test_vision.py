@@ -311,6 +311,21 @@ def test_model_that_thinks_answers_without_its_thoughts(ai: FakeAI, ask: Ask, ve
     assert error_of(ask, vendor).message.endswith("sent no complete answer: it is empty")
 
 
+@pytest.mark.parametrize(
+    ("vendor", "reply"),
+    [
+        ("ollama", {"response": "A"}),
+        ("openai", {"choices": [{"message": {"content": [{"type": "refs"}, {"text": "A"}]}}]}),
+        ("gemini", {"candidates": [{"content": {"parts": [{}, {"text": "A"}]}, "finishReason": "STOP"}]}),
+        ("anthropic", {"content": [{"type": "text", "text": None}, {"type": "text", "text": "A"}]}),
+    ],
+)
+def test_answer_without_token_counts_is_read(ai: FakeAI, ask: Ask, vendor: str, reply: Any) -> None:
+    ai.fail_with("malformed_json", text=json.dumps(reply))
+    answer = ask(vendor)
+    assert (answer.text, answer.tokens_in, answer.tokens_out) == ("A", None, None)
+
+
 def test_model_that_sends_control_characters_is_cleaned(ai: FakeAI, ask: Ask) -> None:
     ai.brain = script(["one\r\n\ttwo \x1b[2J\x9b31m \ud800 \u202eabc"])
     assert ask("openai").text == "one\n\ttwo \ufffd[2J\ufffd31m \ufffd \ufffdabc"
@@ -443,6 +458,8 @@ FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     *(("malformed_json", {"text": body}, OTHER_FORM, "check {base}", 1) for body in OTHER_BODIES),
     ("malformed_json", {"status": 502, "text": "N\xe3o"}, "error (502): N\ufffdo", "try again later", 4),
     ("malformed_json", {"status": 502, "text": "\n<html>"}, "a server error (502)", "try again later", 4),
+    ("malformed_json", {"status": 502, "text": "[]"}, "a server error (502)", "try again later", 4),
+    ("malformed_json", {"status": 300}, "redirects to another address", "check {base}", 1),
     ("redirect", {}, "redirects to {host}; redirects are not followed", "check {base}", 1),
     ("huge", {}, "sent more than 16777216 bytes", "check {base}", 1),
     ("connection_reset", {}, "closed the connection before its reply was complete", "try again", 4),

@@ -196,6 +196,7 @@ SHORT = {**ROW, "window_title": "safe txt.exe [2J", "bounds": {**PLACE, "w": 800
     ("answer", "arguments", "data"),
     [
         (apps(SAFARI), {}, {"application_list": [SAFARI]}),
+        ({**apps(SAFARI), "messages": None, "debug_logs": None}, {}, {"application_list": [SAFARI]}),
         (windows(LONG, ROW), {"app": "A"}, {"window_list": [SHORT, ROW], "target_application_info": INFO}),
     ],
 )
