@@ -13,3 +13,5 @@ def test_only_the_newest_thousand_saved_images_are_remembered(tmp_path: Path) ->
         path.touch()
     note_saved(paths)
     assert [path for path, _ in saved_images()] == paths[:0:-1]
+    note_saved(paths[1:2])
+    assert next(saved_images())[0] == paths[1], "a file that is saved again is the newest"
