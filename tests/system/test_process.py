@@ -185,8 +185,10 @@ def test_find_program_searches_only_its_folder(environment: Callable[..., None],
     environment(PEEKABOO_BIN_DIR=str(tmp_path))
     assert run_program(["mine"], timeout_s=PATIENCE_S).text == "mine\n"
     assert [list(find_programs(name)) for name in ("true", "text", "folder", "gone")] == [[]] * 4
-    error = error_of(run_program, [str(tmp_path / "broken")], timeout_s=PATIENCE_S)
-    assert error.code is ErrorCode.MISSING_PROGRAM
+    (tmp_path / "text").chmod(0o755)
+    broken = [str(tmp_path / name) for name in ("broken", "text")]
+    errors = [error_of(run_program, [path], timeout_s=PATIENCE_S).code for path in broken]
+    assert errors == [ErrorCode.MISSING_PROGRAM] * 2
 
 
 def cancelled(token: threading.Event, work: Callable[..., PeekabooError], *arguments: Any) -> ErrorCode:
