@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakemac import FakeMac
 from tk_windows import FORM_COLOUR, pixels_of, programs_by, window_titled
 from worlds import Form, OpenForm, Program, wait_for
 
@@ -54,16 +52,6 @@ def test_failed_multi_changes_no_file(peek: Program, two: list[int], tmp_path: P
     assert [below(path) for path in (tmp_path / "tmp").iterdir()] == [[]]
 
 
-def test_multi_keeps_the_ends_of_long_names(peek: Program, two: list[int], tmp_path: Path) -> None:
-    for end in ("_before", "_after"):
-        path = tmp_path / "all" / f"{'日' * 80}{end}.png"
-        peek.data("image", "--app", "Form", "--mode", "multi", "--path", path)
-    names = below(tmp_path / "all")
-    assert max(len(name.encode()) for name in names) <= 255
-    ends = [re.sub(".*(_[a-z]+_window[0-9]_).*", "\\1", name) for name in names]
-    assert sorted(ends) == ["_after_window0_", "_after_window1_", "_before_window0_", "_before_window1_"]
-
-
 def minimise(peek: Program, form: Form) -> None:
     form.xdotool("windowminimize", "--sync", str(window_titled(peek, form.title)["window_id"]))
     wait_for(lambda: window_titled(peek, form.title)["is_minimised"], "it is minimised")
@@ -82,24 +70,6 @@ def test_foreground_restores_a_minimised_window(peek: Program, open_form: OpenFo
     assert colour(entry, 2, 2) == FORM_COLOUR  # the window is painted, not only mapped
 
 
-@pytest.mark.parametrize(
-    "words", ["", "--window-title Calculator"], ids=["a hidden app", "a minimised window"]
-)
-def test_foreground_shows_what_a_mac_hides(mac: FakeMac, mac_peek: Program, words: str) -> None:
-    """ "Activates app using NSRunningApplication.activate(options: [.activateIgnoringOtherApps])." """
-    mac.activate("Terminal")
-    if words:
-        mac.change_window(1050, {"minimised": True})
-    else:
-        mac.update(
-            lambda state: [app.update(hidden=True) for app in state["apps"] if app["name"] == "Calculator"]
-        )
-    argv = ["image", "--app", "Calculator", *words.split(), "--capture-focus", "foreground"]
-    (entry,) = mac_peek.data(*argv)["saved_files"]
-    assert entry["window_id"] == 1050
-    assert (mac.front_window() or {})["id"] == 1050
-
-
 def test_screenshot_of_a_window_that_is_hidden_meanwhile_is_refused(
     peek: Program, form_id: int, tmp_path: Path
 ) -> None:
@@ -107,21 +77,6 @@ def test_screenshot_of_a_window_that_is_hidden_meanwhile_is_refused(
     hiding = f'$real "$@"; xdotool windowminimize {form_id}; until {hidden}; do sleep 0.01; done'
     error = peek.error("screenshot", form_id, **programs_by(tmp_path / "bin", hiding, "maim"))
     assert error["code"] == "CAPTURE_FAILED"
-
-
-@pytest.mark.parametrize(
-    ("attribute", "value", "captures"), [("AXSize", [600, 450], 2), ("AXPosition", [300, 200], 1)]
-)
-def test_screenshot_is_repeated_after_a_resize_on_a_mac(
-    mac: FakeMac, mac_peek: Program, attribute: str, value: list[int], captures: int
-) -> None:
-    act = {"do": "ax_set", "window": 1090, "attribute": attribute, "value": value}
-    mac.when({"do": "started", "program": "screencapture"}, act)
-    data = mac_peek.data("screenshot", 1090)
-    assert [call["program"] for call in mac.calls()] == ["osascript", "screencapture"] * captures
-    x, y, width, height = (mac.window(1090) or {})["bounds"]
-    assert (data["image_width"], data["image_height"]) == (2 * width, 2 * height)
-    assert mac_peek.data("click", 1090, 280, 400)["point"] == {"x": x + 140, "y": y + 200}
 
 
 def test_rectangle_screenshot_can_be_clicked(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Callable
 
 import pytest
 from tk_windows import Wish, audit, window_titled
-from worlds import Form, OpenForm, Program, both_forms, wait_for
+from worlds import Form, Program, both_forms, wait_for
 
 
 @both_forms
@@ -45,41 +45,17 @@ def test_press_arrives(peek: Program, form: Form, form_id: int, key: str, expect
     assert int(event["state"]) & 0b1101 == modifiers
 
 
-def test_click_raises_a_covered_window(peek: Program, form: Form, form_id: int, open_form: OpenForm) -> None:
-    peek.data("screenshot", form_id)
-    cover = open_form("Cover", "+70+70")
-    form.xdotool("windowfocus", "--sync", str(form_id))  # without raising it
-    peek.data("click", form_id, *form.centre("agree"))
-    assert form.wait_for_event("toggle")["value"] == 1
-    assert cover.events("click") == []
-
-
-def test_verify_tells_a_blinking_caret_a_change_and_a_window(peek: Program, form: Form, form_id: int) -> None:
-    peek.data("screenshot", form_id)
-    peek.data("click", form_id, *form.centre("name"))
-    form.wait_for_event("click")
-    assert peek.data("press", form_id, "f9", "--verify")["changed"] is False
-    assert peek.data("press", form_id, "x", "--verify")["changed"] is True
-    finished = peek.run("click", form_id, *form.centre("details"), "--verify")
-    details = window_titled(peek, "Details")["window_id"]
-    assert finished.out.rstrip().endswith(f"window {details} 'Details' opened")
-
-
 # It prints a line for each event it receives: `wheel 5 40 30`, `key a 0 1200`.
 PAD = r"""
 wm title . TITLE
 wm geometry . 420x320+80+60
 proc say {args} { puts [join $args " "] }
 canvas .pad -width 200 -height 150 -background white -highlightthickness 0
-ttk::scale .slider -from 0 -to 100 -length 300 -command {say slider}
 entry .field -width 30
 place .pad -x 20 -y 20
-place .slider -x 20 -y 190
 place .field -x 20 -y 260
 bind .pad <ButtonPress> {if {%b > 3} {say wheel %b %x %y %s} else {say press %b %x %y %s}}
 bind .pad <Triple-Button-1> {say triple}
-bind .pad <ButtonRelease> {say release %b %x %y}
-bind .pad <B1-Motion> {say dragged %x %y}
 bind .pad <Motion> {say moved %x %y}
 bind . <KeyPress> {say key %K %s %t}
 bind . <KeyRelease> {say up %K %s %t}
@@ -87,7 +63,6 @@ bind . <F12> {say field <[.field get]>}
 focus .field
 after 100 {say ready}
 """
-SLIDER = (32, 199)  # position of its handle at value 0
 
 
 class Pad:
@@ -131,19 +106,6 @@ def test_scroll_turns_the_asked_notches_over_the_pixel(
     assert answer["delivered"] is True
     expected = {"action": "scroll", "point": answer["point"], "direction": direction, "amount": amount}
     assert expected.items() <= audit(peek)[-1].items() and {"time", "pid", "app"} <= audit(peek)[-1].keys()
-
-
-def test_drag_moves_a_slider(peek: Program, pad: Pad, pad_id: int) -> None:
-    answer = peek.data("drag", pad_id, *SLIDER, 310, SLIDER[1], "--verify")
-    assert float(pad.wait_for("slider")[-1][0]) >= 90
-    assert answer["delivered"] and answer["changed"] and not answer["clamped"]
-    assert answer["to_point"]["x"] - answer["point"]["x"] == 310 - SLIDER[0]
-
-
-def test_move_presses_nothing(peek: Program, pad: Pad, pad_id: int) -> None:
-    assert peek.data("move", pad_id, 77, 66)["delivered"] is True
-    wait_for(lambda: pad.lines("moved")[-1:] == [["57", "46"]], "the pointer is there")
-    assert pad.lines("press") == []
 
 
 def test_click_with_modifiers_and_three_clicks_arrive(peek: Program, pad: Pad, pad_id: int) -> None:

@@ -72,14 +72,6 @@ def test_region_with_a_screenshot_id_uses_its_pixels(peek: Program, form_id: int
     assert peek.error(*region, "--screenshot-id", "0" * 16)["code"] == "STALE_SCREENSHOT"
 
 
-def test_region_on_a_mac_has_two_pixels_a_point(mac_peek: Program, tmp_path: Path) -> None:
-    assert mac_peek.data("screenshot", 1090, "--max-dimension", 480)["scale"] == 1.0
-    part = mac_peek.data("screenshot", 1090, "--region", "10,20,100,50", "--path", tmp_path / "part.png")
-    assert (part["region_image_width"], part["region_image_height"]) == (200, 100)
-    mac_peek.data("screenshot", 1090, "--path", tmp_path / "full.png")
-    assert pixels_of(tmp_path / "part.png") == pixels_of(tmp_path / "full.png", "200x100+20+40")
-
-
 def test_pixels_are_of_the_last_screenshot_that_the_model_took(mac: FakeMac) -> None:
     with initialized("package", mac_environment(mac)) as server:
         server.call("image", app="Form", max_dimension=64, return_data=True)

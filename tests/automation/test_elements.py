@@ -18,20 +18,6 @@ from peekaboo_min.core.models import Rect
 from peekaboo_min.system.bitmaps import is_caret
 
 
-def test_element_positions_are_pixels_for_click(mac_peek: Program, mac: FakeMac) -> None:
-    reply = mac_peek.data("elements", 1090, "--role", "button")
-    # two pixels per point, like take_window_screenshot
-    assert (reply["image_width"], reply["image_height"]) == (960, 720)
-    assert {one["role"] for one in reply["elements"]} == {"button"}
-    new = next(one for one in reply["elements"] if one["name"] == "New entry")
-    assert new == {
-        "role": "button", "name": "New entry", "value": "", "states": [],
-        "x": 180, "y": 220, "width": 280, "height": 80,
-    }  # fmt: skip
-    mac_peek.data("click", 1090, new["x"], new["y"], "--screenshot-id", reply["screenshot_id"])
-    assert [(one["window"], one["widget"]) for one in mac.events("click")] == [(1090, "new")]
-
-
 def test_elements_print_one_line_each(mac: FakeMac) -> None:
     with initialized("package", mac_environment(mac)) as server:
         answer = server.call("find_elements", window_id=1090, text="entry")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
@@ -35,13 +34,6 @@ text.oninput = () => tell("text", text.value);
 onscroll = () => tell("scroll", [scrollX, scrollY]);
 addEventListener("load", () => setTimeout(() => tell("ready", true), 200));
 </script>"""
-
-
-def start_wish(on: RealDesktop, name: str, script: str) -> subprocess.Popen[str]:
-    """Start a Tcl script; the key F12 ends it."""
-    path = on.folder / f"{name}.tcl"
-    path.write_text(f"fconfigure stdout -buffering line\nwm title . {name}\nbind . <F12> exit\n{script}")
-    return on.start("wish", path, "-name", name)
 
 
 def start_terminal(on: RealDesktop, title: str, *options: str) -> dict[str, Any]:
@@ -158,29 +150,6 @@ def test_click_text_works_in_an_open_menu(on: RealDesktop) -> None:
     assert path.read_text() == "first"
 
 
-MENU = """wm geometry . 400x300+100+100
-menu .m; menu .m.f -tearoff 0; .m add cascade -label File -menu .m.f; . configure -menu .m
-.m.f add command -label {Delete all} -underline 0 -command {puts DELETED}
-text .t; pack .t; focus .t
-bind . <F12> {puts [.t get 1.0 end]; exit}
-"""
-
-
-def test_type_into_a_window_with_an_open_menu_is_refused(on: RealDesktop) -> None:
-    wish = start_wish(on, "Entries", MENU)
-    window = on.window_titled("Entries")
-    known = {one["window_id"] for one in on.windows()}
-    on.click(window, 18, 10)
-    menu = on.popup(known)
-    for tool, arguments in (("type_text", {"text": "dear all"}), ("press_key", {"key": "ctrl+d"})):
-        reply = on.call(tool, window, **arguments)
-        assert reply.code == "WINDOW_BLOCKED" and str(menu["window_id"]) in reply.text, tool
-    on.done("press_key", window, key="escape")
-    on.done("type_text", window, text="dear all")
-    on.done("press_key", window, key="f12")
-    assert on.output(wish).strip() == "dear all"
-
-
 @pytest.mark.parametrize("words", ["xterm -u8", "konsole --nofork", "urxvt", "st", "qterminal"])
 def test_type_any_text_into_a_terminal(on: RealDesktop, words: str) -> None:
     name, *options = words.split()
@@ -230,9 +199,11 @@ def test_screenshot_of_a_covered_window_is_refused(bare: RealDesktop) -> None:
     bare.done("take_window_screenshot", below)
 
 
-REPORTER = """wm geometry . 300x200+100+100
+REPORTER = """fconfigure stdout -buffering line
+wm title . Reporter
+wm geometry . 300x200+100+100
 bind . <Button> {puts "%b at %x %y"}
-bind . <KeyPress> {puts %K}
+bind . <F12> exit
 """
 Reported = tuple[dict[str, Any], Callable[[], list[str]]]
 PLACE = {"x": 100, "y": 50}
@@ -240,8 +211,9 @@ PLACE = {"x": 100, "y": 50}
 
 @pytest.fixture
 def reporter(bare: RealDesktop) -> Reported:
-    """Return the window of REPORTER and a function that ends it and returns its output lines."""
-    program = start_wish(bare, "Reporter", REPORTER)
+    """Return the window of REPORTER and a function that ends it by F12 and returns its output lines."""
+    (bare.folder / "reporter.tcl").write_text(REPORTER)
+    program = bare.start("wish", bare.folder / "reporter.tcl", "-name", "Reporter")
     window = bare.window_titled("Reporter")
     bare.done("take_window_screenshot", window)
 

@@ -256,6 +256,7 @@ def test_long_file_name_keeps_its_suffix_in_255_bytes(tmp_path: Path, character:
     assert max(len(other.encode()) for other in (name, *others)) <= 255
     assert all(other.startswith(start + character) for other in others) and others[0] != others[1]
     assert file_name("a", "png", "_window0_Notes.") == "a_window0_Notes.png"
+    assert file_name(stem + "_after", "png", "_window0").endswith(f"{character}_after_window0.png")
 
 
 def test_absolute_path_is_absolute_or_refused() -> None:
