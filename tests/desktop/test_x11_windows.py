@@ -1,6 +1,5 @@
-"""Windows of a real X server: pieces of text, dialogs, menus, shadows, policy."""
+"""Windows of a real X server: pieces of text, dialogs, menus, shadows."""
 
-# ruff: noqa: RUF001
 from __future__ import annotations
 
 import ctypes
@@ -21,12 +20,11 @@ from samples import error_of, window
 from witness import XWitness
 from worlds import bare_x_server, comes_true, wait_for
 
-from peekaboo_min.automation.policy import check_may_act, plain_name
 from peekaboo_min.core.call import time_budget, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import App, Display, Rect, Scene, Window
 from peekaboo_min.desktop import keys
-from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu, open_menu
+from peekaboo_min.desktop.matching import blocking_dialog, foreign_menu, open_menu
 from peekaboo_min.desktop.x11 import backend
 from peekaboo_min.desktop.x11 import windows as x11
 from peekaboo_min.desktop.x11.connection import (
@@ -440,34 +438,6 @@ def test_menu_of_another_app_blocks_while_it_grabs() -> None:
         grabbed = scene(*windows)._replace(is_keyboard_grabbed=True)
         assert foreign_menu(main, grabbed) == expected, windows
         assert foreign_menu(main, scene(*windows)) is None  # Chromium's menus do not grab the keyboard
-
-
-def test_list_windows_has_popups_and_minimised_windows() -> None:
-    main, back = window(1), window(2)
-    menu = window(3, kind="popup", parent_id=1, layer=101, bounds=Rect(0, 0, 90, 24))
-    lost = window(4, kind="popup", layer=101)
-    small = window(5, is_minimised=True, is_on_screen=False)
-    elsewhere = window(6, is_on_screen=False)
-    without_app = window(7, kind="popup", app_name="")
-    closed = window(8, kind="popup", parent_id=1, is_on_screen=False)
-    found = catalogue_windows(scene(small, closed, menu, lost, without_app, main, back, elsewhere))
-    assert [one.window_id for one in found] == [4, 1, 3, 2, 5]
-
-
-def test_policy_treats_lookalike_names_as_equal() -> None:
-    for name in ("Ｋeepassxc", "Kee\u200bPassXC", "KÉEPASSXC"):
-        assert plain_name(name) == plain_name("KeePassXC")
-    assert plain_name("Form") != plain_name("Firm")
-
-
-def test_policy_refuses_password_managers(environment: Callable[..., None], tmp_path: Path) -> None:
-    environment(PEEKABOO_STOP_FILE=str(tmp_path / "STOP"))
-    for name in (
-        *("KeePass2", "KeePassXC", "Bitwarden", "bitwarden-desktop", "1Password", "Enpass", "Seahorse"),
-        *("org.gnome.seahorse.Application", "Gcr-prompter", "Pinentry-gtk-2", "Keychain Access"),
-    ):
-        assert error_of(check_may_act, "click", name).code is ErrorCode.POLICY_DENIED, name
-    check_may_act("click", "Form")
 
 
 def test_shadow_is_cut_off_at_each_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
