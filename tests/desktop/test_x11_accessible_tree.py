@@ -27,6 +27,28 @@ def test_tree_is_read_row_by_row(title: str) -> None:
     assert read(TREES[title]) == re.findall(r"(?<![^ \n])> (.*)", TREES[title])
 
 
+# toolkit with changes of the window, place of its only frame -> place of a button at 10 25 50 20
+FRAMES = {
+    ("gtk 3.24", "0 0 302 198"): "10 25 50 20",  # a pixel off
+    ("gtk 3.24", "-50 -25 150 100"): "120 100 100 40",  # a scale of 2
+    ("Qt 5.15", "0 0 200 133"): "15 37.5 75 30",  # a scale of 1.5
+    ('gtk 3.24 {"whole": [85, 50, 330, 200]}', "0 0 100 67"): "30 75 150 60",  # a scale of 3, and a shadow
+    ("gtk 3.24", "0 0 290 194"): "10 25 50 20",  # no scale
+    ("gtk 3.24", "0 0 60 40"): "10 25 50 20",  # too large a scale
+    ("gtk 3.24", "0 0 900 600"): "10 25 50 20",  # too small a scale
+    ("gtk 3.24", "0 0 150 90"): "10 25 50 20",  # another shape
+    ('gtk 3.24 {"whole": [90, 30, 320, 230]}', "-10 -20 320 230"): "10 25 50 20",  # a shadow
+    ('gtk 3.24 {"outer": [100, 30, 300, 220]}', "0 -20 300 220"): "10 25 50 20",  # a title bar
+    ("gtk 3.24", "7 9 300 200"): "3 16 50 20",  # elsewhere
+}
+
+
+@pytest.mark.parametrize(("toolkit", "frame"), FRAMES)
+def test_place_of_an_element_depends_on_its_frame(toolkit: str, frame: str) -> None:
+    rows = read(f"{toolkit}\nframe 'Main' @{frame}\n  push-button 'a' @10 25 50 20")
+    assert rows == [f"button a @{FRAMES[toolkit, frame]}"]
+
+
 # role, role of the first row, columns, size of a cell, number of cells, rows scrolled out of sight, scale
 TABLES = [
     ("table", "column-header", 10, (24, 17), 200, 0, 1),
