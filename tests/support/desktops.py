@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from mcp_server import Client, Reply
-from worlds import (
-    PATIENCE_S,
-    bare_x_server,
-    clean_environment,
-    group_of,
-    need_optional,
-    wait_for,
-    x_server,
-)
+from worlds import PATIENCE_S, bare_x_server, clean_environment, group_of, need_optional, wait_for, x_server
 
 # without a configuration i3 opens a wizard; this one has no bar and no lock screen
 _I3_CONFIG = "font pango:DejaVu Sans 8\nfocus_follows_mouse no\nfloating_modifier Mod4\nexec touch {ready}\n"

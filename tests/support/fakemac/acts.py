@@ -71,9 +71,6 @@ def ax_set(state: State, event: Event) -> None:
         window["minimised"] = bool(value)
     elif window is not None and attribute == "AXMain" and value:
         raise_act(state, event)
-    elif window is not None and attribute in ("AXPosition", "AXSize"):
-        at = 0 if attribute == "AXPosition" else 2
-        window["bounds"][at : at + 2] = value
     elif attribute == "AXFrontmost" and value:
         windows.activate(state, {"pid": event["pid"], "by": "AXFrontmost"})
     elif attribute == "AXManualAccessibility":
@@ -155,7 +152,6 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "activate": windows.activate,
     "activate_now": windows.activate_now,
     "launch": windows.launch,
-    "quit": windows.quit_app,
     "forget_window": windows.forget_window,
     "open_target": open_target,
     "dialog": dialog,

@@ -114,11 +114,9 @@ class FakeMac:
         assert window is not None, f"there is no window {window_id}"
         return next(widget for widget in window["widgets"] if widget["name"] == name)
 
-    def front_window(self, app: Optional[str] = None) -> Optional[dict[str, Any]]:
-        """Return the key window of the frontmost app, or of the named one."""
-        state = self.state()
-        pid = next((item["pid"] for item in state["apps"] if item["name"] == app), None) if app else None
-        return windows.key_window(state, pid)
+    def front_window(self) -> Optional[dict[str, Any]]:
+        """Return the key window of the frontmost app."""
+        return windows.key_window(self.state())
 
     # --- change the world ---
 
@@ -171,15 +169,13 @@ class FakeMac:
         def change(state: State) -> None:
             if kind != "automation":
                 state["permissions"][kind] = answer
-            elif target is None:
-                state["permissions"]["automation"] = {"*": answer}
             else:
                 state["permissions"]["automation"][target] = answer
 
         self.update(change)
 
     def grant(self, kind: str, target: Optional[str] = None) -> None:
-        """Grant a permission. target: the bundle id of the app to be automated; None is every app."""
+        """Grant a permission. target: the bundle id of the app to be automated."""
         self._permit(kind, "granted", target)
 
     def deny(self, kind: str, target: Optional[str] = None) -> None:
@@ -191,8 +187,8 @@ class FakeMac:
         """
         self._permit(kind, "not_asked", target)
 
-    def lock_screen(self, locked: bool = True) -> None:
-        self.set("session.locked", locked)
+    def lock_screen(self) -> None:
+        self.set("session.locked", True)
 
     def no_gui_session(self) -> None:
         """Behave like an ssh or launchd session."""
