@@ -107,13 +107,7 @@ STOPPED, BUG = PeekabooError(ErrorCode.POLICY_DENIED, "it quotes a secret"), Key
 @pytest.mark.parametrize(
     ("arguments", "errors", "effect", "looks", "values"),
     [
-        (
-            {"window_id": 7},
-            [],
-            "dragged",
-            [(7, False), (7, True)],
-            PIXELS_OF_IT,
-        ),
+        ({"window_id": 7}, [], "dragged", [(7, False), (7, True)], PIXELS_OF_IT),
         ({}, [], "dragged", [(None, False), (8, True)], PIXELS_OF_IT),
         ({}, [STOPPED], "POLICY_DENIED", [(None, False)], {}),
         ({}, [BUG], "it failed unexpectedly; see the log", [(None, False)], {}),

@@ -62,23 +62,6 @@ def test_rectangle_is_converted() -> None:
     assert rect_around([BASE, odd, Rect(0, 50, 5, 20)]) == Rect(0, -20.25, 40.5, 90.25)
 
 
-@pytest.mark.parametrize(
-    ("others", "is_ordinary"),
-    [
-        ({}, True),
-        ({"layer": 3}, False),
-        ({"layer": 3, "is_modal": True}, True),
-        ({"kind": "popup"}, False),
-        ({"kind": "tooltip", "is_modal": True}, False),
-        ({"kind": "dialog"}, True),
-        ({"alpha": 0.01}, True),
-        ({"bounds": Rect(0, 0, 90, 49)}, False),
-    ],
-)
-def test_ordinary_window_is_large_visible_and_no_popup(others: dict[str, Any], is_ordinary: bool) -> None:
-    assert window(**others).is_ordinary is is_ordinary
-
-
 def test_values_are_shown_as_text() -> None:
     shown = window(7, " a\nb ", frame=BASE)
     assert (str(shown), shown.outer, window().outer) == ("window 7 of Notes ('a b')", BASE, window().bounds)

@@ -413,19 +413,6 @@ def test_open_returns_the_window(world: World) -> None:
     world.opened(opened, forum)
 
 
-ACTS = [
-    *("click FORM 9 9", "type FORM x", "focus FORM", "press FORM a", "drag FORM 9 9 99 9", "move FORM 9 9"),
-    *("scroll FORM 9 9 down", f"click-text FORM '{TITLE}'", "open --app Forum"),
-    "image --app Form --capture-focus foreground",
-]
-
-
-def test_read_only_mode_refuses_every_act(shown: World) -> None:
-    refused = [shown.refusal(*shown.words(line), PEEKABOO_READONLY="1") for line in ACTS]
-    assert refused == [(21, "POLICY_DENIED")] * len(ACTS)
-    assert (shown.buttons(), shown.notes()) == ([], "")
-
-
 def test_clean_deletes_our_screenshots_but_not_files_at_given_paths(world: World, tmp_path: Path) -> None:
     kept = Path(world.act("screenshot", "--path", tmp_path / "kept.png")["path"])
     ours = Path(world.act("screenshot")["path"])

@@ -50,13 +50,6 @@ def test_click_below_a_sheet_is_refused_and_on_it_arrives(desk: Desk) -> None:
     assert desk.mac.window(1041) is None
 
 
-def test_click_outside_every_display_is_refused(desk: Desk) -> None:
-    desk.data("screenshot", 1090)
-    desk.mac.move_window(1090, 1200, 700)
-    finished = desk.run("click", 1090, 900, 100)
-    assert (finished.code, finished.error["code"], desk.posted()) == (1, "WINDOW_COVERED", [])
-
-
 # refused before any event is posted -------------------------------------------------------------------------
 
 ACTS: dict[str, tuple[Any, ...]] = {
@@ -82,12 +75,6 @@ def test_act_on_a_locked_screen_is_refused_after_one_program(desk: Desk) -> None
     assert (desk.posted(), len(desk.mac.calls()) - before) == ([], 3)
     assert desk.run("open", "--app", "Notes").error["code"] == "SCREEN_LOCKED"
     assert desk.mac.calls("open") == []
-
-
-def test_act_is_denied_by_the_apps_bundle_id(desk: Desk) -> None:
-    desk.mac.activate("Form")
-    refused = desk.run("press", 1090, "tab", PEEKABOO_DENY_APPS="com.example.form")
-    assert (refused.code, refused.error["code"], desk.posted()) == (21, "POLICY_DENIED", [])
 
 
 # keys -----------------------------------------------------------------------------------------------------

@@ -196,12 +196,6 @@ def test_screenshots_of_several_windows_are_taken_one_at_a_time(desk: Desk) -> N
     assert len(desk.data("image", "--app", "Safari", "--mode", "multi")["saved_files"]) == 2
 
 
-def test_failed_screenshot_is_retried(desk: Desk) -> None:
-    desk.mac.fail("screencapture", NO_IMAGE, times=2)
-    assert desk.data("screenshot", 1090)["image_width"] == 960
-    assert len(desk.captures()) == 3
-
-
 def test_screenshot_of_a_protected_window_works_if_macos_ignores_the_protection(desk: Desk) -> None:
     protect(desk.mac)
     desk.mac.switch(window_sharing="ignored")  # from macOS 15 on

@@ -156,6 +156,7 @@ def test_find_window_refuses_a_negative_index_and_no_windows() -> None:
         ({}, True),
         ({"title": ""}, True),
         ({"layer": 25}, False),
+        ({"layer": 3, "is_modal": True}, True),
         ({"alpha": 0.0}, False),
         ({"bounds": Rect(0, 0, 49, 200)}, False),
         ({"bounds": Rect(0, 0, 50, 50)}, True),

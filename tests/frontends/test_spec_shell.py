@@ -12,7 +12,7 @@ from answers import SAFARI
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
-from worlds import Form, Program, clean_environment, wait_for
+from worlds import Program
 
 
 def on(mac: FakeMac) -> Program:
@@ -57,11 +57,3 @@ def test_image_that_cannot_raise_its_window_reports_why(
     assert PROBLEM in reply["debug_logs"]
     assert ("Accessibility" in messages) is lacks_accessibility
     assert re.search(rf"captured window {BUG} of Safari .* in front is window {front['id']} of", messages)
-
-
-def test_list_on_x11_has_no_bundle_id(display: str, form: Form, tmp_path: Path) -> None:
-    x11 = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
-    (app,) = wait_for(lambda: x11.data("list", "apps")["applications"], "the form is listed")
-    assert app == {"app_name": "Form", "pid": ANY, "is_active": ANY, "window_count": 1}
-    listed = x11.data("list", "windows", "--app", "Form")
-    assert listed["target_application_info"] == {"app_name": "Form", "pid": app["pid"]}

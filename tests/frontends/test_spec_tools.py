@@ -12,18 +12,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from answers import (
-    APPLICATIONS,
-    ROWS,
-    SAFARI,
-    TITLES,
-    Answer,
-    files_in,
-    kept_by,
-    pictures_of,
-    refused,
-    seen,
-)
+from answers import APPLICATIONS, ROWS, SAFARI, TITLES, Answer, files_in, kept_by, pictures_of, refused, seen
 from fake_ai import FakeAI, picture, script
 from fakemac import FakeMac, image_size
 from macs import mac_environment
@@ -167,14 +156,6 @@ def test_status_is_appended_once_to_the_first_success(
     text = first["content"][0]["text"]
     assert text.endswith(status_text(shown)) and text.count("Server Status") == 1
     assert first.get("structuredContent", {"summary": text})["summary"].endswith(status_text(shown))
-
-
-def test_image_raises_the_window_only_in_the_foreground(server: Server, mac: FakeMac) -> None:
-    for focus, front in (("background", 1080), ("foreground", 1050)):
-        mac.activate("Terminal")
-        answer = server.call("image", **CALCULATOR, capture_focus=focus)
-        assert (answer["isError"], mac.front_window()["id"]) == (False, front)
-    mac.activate("Terminal")
 
 
 # the last two are reduced to a model's image size
