@@ -52,18 +52,14 @@ def test_failed_multi_changes_no_file(peek: Program, two: list[int], tmp_path: P
     assert [below(path) for path in (tmp_path / "tmp").iterdir()] == [[]]
 
 
-def minimise(peek: Program, form: Form) -> None:
-    form.xdotool("windowminimize", "--sync", str(window_titled(peek, form.title)["window_id"]))
-    wait_for(lambda: window_titled(peek, form.title)["is_minimised"], "it is minimised")
-
-
 @pytest.mark.parametrize("words", ["--window-title Hidden", "--window-index 1"])
 def test_foreground_restores_a_minimised_window(peek: Program, open_form: OpenForm, words: str) -> None:
     """ "'foreground': bring target to front before capture." """
     form = open_form("Hidden", "+20+20")
     open_form("Shown", "+660+20")
     ids_of(peek, "Shown")
-    minimise(peek, form)
+    form.xdotool("windowminimize", "--sync", str(window_titled(peek, "Hidden")["window_id"]))
+    wait_for(lambda: window_titled(peek, "Hidden")["is_minimised"], "it is minimised")
     argv = ["image", "--app", "Form", *words.split(), "--capture-focus", "foreground"]
     (entry,) = peek.data(*argv)["saved_files"]
     assert entry["window_title"] == "Hidden"

@@ -104,10 +104,6 @@ def test_multi_keeps_foreign_files(peek: Program, book_id: int, open_form: OpenF
     assert "is a folder" in peek.error("screenshot", book_id, "--path", tmp_path)["message"]
 
 
-def our_folder(tmp_path: Path) -> Path:
-    return tmp_path / "tmp" / f"peekaboo_min-{os.getuid()}"
-
-
 def test_kept_files_are_private_to_their_owner(peek: Program, book_id: int, tmp_path: Path) -> None:
     old = os.umask(0)
     try:
@@ -198,7 +194,7 @@ def test_path_of_an_unsafe_link_is_refused(peek: Program, tmp_path: Path, kind: 
 
 
 def test_ttl_deletes_an_image_without_a_path_only(peek: Program, book_id: int, tmp_path: Path) -> None:
-    mine, folder = tmp_path / "mine.png", our_folder(tmp_path)
+    mine, folder = tmp_path / "mine.png", tmp_path / "tmp" / f"peekaboo_min-{os.getuid()}"
 
     def capture(age_s: float, **variables: str) -> int:
         """Let our files grow old, save another image, which deletes expired ones; count ours."""

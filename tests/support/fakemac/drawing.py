@@ -7,7 +7,7 @@ from typing import Any
 
 from .pictures import Block, Colour, Picture, paint
 from .windows import app_with_pid, contains, front_to_back
-from .world import State, granted
+from .world import State
 
 WALLPAPER: Colour = (30, 60, 110)
 MENU_BAR: Colour = (236, 236, 236)
@@ -95,7 +95,7 @@ def may_see(state: State, window: dict[str, Any]) -> bool:
     """
     app = app_with_pid(state, window["pid"])
     is_own = window["title"] == "Menubar" or bool(app and app.get("responsible"))
-    return is_own or granted(state, "screen_recording") == "granted"
+    return is_own or state["permissions"]["screen_recording"] == "granted"
 
 
 def draw_window(canvas: Canvas, window: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from .windows import (
     raise_window,
     window_at,
 )
-from .world import State, granted, log
+from .world import State, log
 
 Event = dict[str, Any]
 
@@ -83,7 +83,7 @@ NAMED = {
 
 def apply_input(state: State, event: Event) -> None:
     # a post silently does nothing without Accessibility (facts 6.3.10), or while the screen is locked (D6)
-    if granted(state, "accessibility") != "granted":
+    if state["permissions"]["accessibility"] != "granted":
         return log(state, "dropped", why="accessibility", event=event["type"])
     if state["session"]["locked"] or not state["session"]["gui"]:
         return log(state, "dropped", why="locked", event=event["type"])

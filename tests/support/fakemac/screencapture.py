@@ -13,7 +13,7 @@ from .pictures import Picture
 from .png import png_bytes
 from .programs import Exit, hang
 from .windows import active_displays, display_of, family_of, is_on_screen, overlap, window_with_id
-from .world import Folder, State, granted, post, settle
+from .world import Folder, State, post, settle
 
 # -x (no sound), -a (without attached windows), -o (without a shadow), -l (a window), -R (a rectangle),
 # -D (a display), -t (the file's type, whatever its name is: facts A7)
@@ -60,7 +60,7 @@ def bmp_bytes(picture: Picture, noise: int) -> bytes:
 
 
 def check_session(folder: Folder, state: State, flags: Flags) -> None:
-    permission, session = granted(state, "screen_recording"), state["session"]
+    permission, session = state["permissions"]["screen_recording"], state["session"]
     if permission == "not_asked":
         hang(folder, state)  # the capture blocks behind the consent dialog (facts 6.3.5)
     is_refused = permission in ("denied", "stale") and state["system"]["era"] == "error"

@@ -152,11 +152,6 @@ def later(state: State, event: Event, delay_ms: float) -> None:
         state["pending"].append(dict(event, due=event.get("t", now_ms()) + delay_ms))
 
 
-def granted(state: State, kind: str) -> str:
-    """Return 'granted', 'denied' or 'not_asked'."""
-    return state["permissions"][kind]
-
-
 def lines(path: Folder) -> list[dict[str, Any]]:
     if not os.path.exists(path):
         return []
