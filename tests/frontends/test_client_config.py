@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import venv
-from itertools import product
 from pathlib import Path
 from typing import Any, Callable
 
@@ -143,7 +142,8 @@ def test_config_desktop_starts_a_server_with_a_desktop(tmp_path: Path, environme
 def test_config_of_each_client_and_system_is_the_pinned_one(environment: dict[str, str]) -> None:
     there = InProcessProgram({**environment, "DISPLAY": ":7", "SOME_KEY": "se cret"})
     shown = ""
-    for system, client in product(("x11", "macos"), CLIENTS):
+    on_mac = ("claude-desktop", "codex", "vscode")  # the others are as on X11, without its variables
+    for system, client in [*zip(["x11"] * 6, CLIENTS), *zip(["macos"] * 3, on_mac)]:
         done = there.run("config", client, "--env", "SOME_KEY", PEEKABOO_DESKTOP=system)
         printed = re.sub(r"\n(?: +(?! |\"env)|(?=}))", " ", done.out)  # indented JSON in two lines
         shown += f"{system}, exit code {done.code}:\n{printed}{done.err}\n"
