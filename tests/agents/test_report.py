@@ -78,13 +78,12 @@ def test_reports_and_saved_steps_are_the_pinned_ones(
     dry = a_run(
         a_step(), goal="a goal \ud800", message="<nothing>", dry_run=True, final=AgentStep(2), **facts
     )
-    records = a_run(a_step(1, Action("click")), model_used="", status="recorded", **facts)
-    pages = [run_report(each) for each in (run, dry, records)]
+    pages = [run_report(each) for each in (run, dry)]
     assert all("default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page for page in pages)
     save(tmp_path / "run", run.as_data())
     for step in steps:
         step.save(tmp_path / f"step_{step.number}")
-    saved = [path.read_text().split() for path in sorted(tmp_path.glob("*.json"))]
+    saved = [(tmp_path / f"{name}.json").read_text().split() for name in ("run", "step_1", "step_4")]
     texts = [re.sub(r"(?s)^.*?(?=<title>)|<style>.*</style>\n", "", page) for page in pages]
     texts += [fill(" ".join(words), 150, break_on_hyphens=False) + "\n" for words in saved]
     text = "\n".join(texts)
