@@ -119,7 +119,7 @@ class Player:
         effects += [f"captured: {captured}"] * (captured not in ("", "1 png"))
         effects += [f"logged: {_entry(entry, windows)}" for entry in audit(self._shell)[logged:]]
         effects += [f"took {desk.now - start:.1f} s"] * (desk.now - start > 0.3)
-        left_out = [f"... {len(outcome) - 10} more", *outcome[-7:]]
+        left_out = [f"... {len(outcome) - 6} more", *outcome[-3:]]
         return outcome if len(outcome) < 20 else outcome[:3] + left_out, self._steady("; ".join(effects))
 
     def _real(self, text: str) -> str:
