@@ -1,4 +1,4 @@
-"""Rules of `image` and window screenshots: all or nothing, foreground, rectangle fallback, file names."""
+"""Rules of `image` and window screenshots: all or nothing, foreground, rectangle fallback, warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shell screenshots on X11: modes, file names, formats, folders, lifetimes, screens; policy and audit log."""
+"""Shell screenshots on X11: failures, files, modes, links, lifetimes, windows off the screen, screens."""
 
 from __future__ import annotations
 

@@ -348,8 +348,6 @@ def test_refusals_have_the_same_codes(still_world: Still, line: str, expected: t
 
 # acting -----------------------------------------------------------------------------------------------------
 
-POINT = keys("x y")
-
 
 @pytest.fixture
 def shown(world: World) -> World:

@@ -33,7 +33,7 @@ from peekaboo_min.desktop.macos import osascript, swift_helper
 from peekaboo_min.desktop.macos.backend import MacDesktop
 from peekaboo_min.desktop.macos.input import make_steps
 
-COMMAND, SHIFT, OPTION, CONTROL, ARROW = 0x100000, 0x20000, 0x80000, 0x40000, 0xA00000
+COMMAND, SHIFT, OPTION, CONTROL = 0x100000, 0x20000, 0x80000, 0x40000
 
 # clicks: the exact point for every display and screenshot size ---------------------------------------------
 
