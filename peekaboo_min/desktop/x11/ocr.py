@@ -3,7 +3,7 @@
 readings.py prepares the image: all text dark on white, without lines. scripts/label_bench.py has 20 windows
 of five toolkits (light, dark, up to twice the size) with 1,400 labels in six languages. Plain tesseract with
 `--psm 11` finds 911 of them with all six languages, and 188 of the 219 English ones with English; in the
-prepared image it finds 1,269 and 215. A window of 980x761 costs 0.8 s of processor time with one language,
+prepared image it finds 1,279 and 217. A window of 980x761 costs 0.8 s of processor time with one language,
 1.4 times plain tesseract.
 
 Each language reads in its own process: the user's own first, then the second, then the others side by side.
