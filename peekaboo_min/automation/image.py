@@ -164,7 +164,6 @@ def _find_windows(scene: Scene, request: ImageRequest, will_raise: bool = False)
         return [Subject(window=front, number=0)]
     app = find_app(request.app, scene.apps, acts=will_raise)
     windows = visible_windows(windows_of(app, scene.windows), with_off_screen=will_raise)
-    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
     chosen = find_window(app, windows, request.window_title, request.window_index)
     return [
         Subject(window=window, number=index)

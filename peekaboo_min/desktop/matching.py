@@ -24,9 +24,9 @@ def is_worth_listing(window: Window) -> bool:
 
 
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> list[Window]:
-    """Return the windows worth listing, front to back."""
-    listed = filter(is_worth_listing, windows)
-    return [window for window in listed if with_off_screen or window.is_on_screen]
+    """Return the windows worth listing, front to back: those on the screen first, so that indices agree."""
+    listed = [w for w in windows if is_worth_listing(w) and (with_off_screen or w.is_on_screen)]
+    return sorted(listed, key=lambda window: (not window.is_on_screen, not window.is_minimised))
 
 
 def catalogue_windows(scene: Scene) -> list[Window]:

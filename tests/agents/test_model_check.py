@@ -128,8 +128,9 @@ def test_model_check_reports_what_to_set(
         "grid_by_name": None if "unknown" in model else "pixels",
         "grid_by_variable": variable or None,
     }
-    sent = [(image.width, image.height) for each in ai.questions for image in each.images]
-    assert sent == [(1344, 672)] * 2, "the image is not resized"
+    assert [(image.width, image.height) for each in ai.questions for image in each.images] == [
+        (1344, 672)
+    ] * 2
 
 
 def test_agent_and_analyze_read_the_key_in_the_env_file(
