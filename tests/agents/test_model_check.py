@@ -128,9 +128,8 @@ def test_model_check_reports_what_to_set(
         "grid_by_name": None if "unknown" in model else "pixels",
         "grid_by_variable": variable or None,
     }
-    assert [(image.width, image.height) for each in ai.questions for image in each.images] == [
-        (1344, 672)
-    ] * 2
+    sizes = [(image.width, image.height) for question in ai.questions for image in question.images]
+    assert sizes == [(1344, 672)] * 2
 
 
 def test_agent_and_analyze_read_the_key_in_the_env_file(

@@ -56,7 +56,6 @@ def test_find_text_and_click_text_press_the_button(peek: Program, form: Form, fo
 
 
 def read(program: Program, window_id: int, folder: Path) -> list[RecognisedText]:
-    """Recognise a window's lines, once for many searches."""
     program.data("screenshot", window_id, "--path", folder / "window.png")
     return read_text_by_tesseract(folder / "window.png")
 
