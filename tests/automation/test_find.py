@@ -163,7 +163,8 @@ def test_line_is_merged_from_the_readings_of_each_language(readings: tuple[str, 
 @pytest.mark.parametrize("points", ["26", "48"])
 def test_large_bold_title_is_text_and_not_background(tmp_path: Path, points: str) -> None:
     style = ["-background", "#f4f1ea", "-fill", "#1b3a57", "-font", "DejaVu-Sans-Bold", "-pointsize", points]
-    subprocess.run(["convert", *style, "label:Visitor book", str(tmp_path / "title.jpg")], check=True)
+    style += ["label:Visitor book", "-set", "comment", "made by hand"]
+    subprocess.run(["convert", *style, str(tmp_path / "title.jpg")], check=True)
     assert [line.text for line in read_text_by_tesseract(tmp_path / "title.jpg")] == ["Visitor book"]
 
 

@@ -59,7 +59,7 @@ _LARGE_PIXELS = 2_000_000
 # tesseract reads a widget's border or corner as a word of these characters.
 _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
 _FRAME_SIDE = re.compile(r"[|\[\]]+")  # also between two buttons
-_GREY = "-background white -alpha remove -colorspace Gray -depth 8 pgm:-"
+_GREY = "-strip -background white -alpha remove -colorspace Gray -depth 8 pgm:-"  # no comment in its header
 # Wider than the bars of a bold T in a title, narrower than a calculator's key, in pixels.
 _LEAST_BACKGROUND = 40
 # Parts of a character (=) or of a word may be twice this far apart, in pixels; a key's border stays apart.
