@@ -265,8 +265,8 @@ def test_clipboard_that_another_program_took_stays(peek: Program, opened: Opened
 
 def taking(selection: str, text: str, xclip: str = "$real") -> str:
     """Return the commands of a person who selects or copies; xclip: its name or path in the script."""
-    # xclip may exit before its child owns the selection
-    wait = f'until [ "$({xclip} -selection {selection} -o)" = {text} ]; do sleep 0.01; done'
+    # xclip may exit before its child owns the selection; an older owner may have been stopped
+    wait = f'until [ "$(timeout 1 {xclip} -selection {selection} -o)" = {text} ]; do sleep 0.01; done'
     return f"{{ printf {text} | setsid {xclip} -selection {selection} -i; {wait}; }} >/dev/null 2>&1"
 
 
@@ -294,7 +294,7 @@ def test_newest_copy_stays(
         wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
         argv = ["sh", "-c", f"xclip=$(cat {tmp_path}/pid); {script}", "sh", str(process.pid)]
         quiet = subprocess.DEVNULL
-        subprocess.run(argv, env=peek.environment, check=True, stdout=quiet, stderr=quiet)
+        subprocess.run(argv, env=peek.environment, check=True, stdout=quiet, stderr=quiet, timeout=PATIENCE_S)
         process.communicate(timeout=PATIENCE_S)
     assert clipboard(peek.environment) == kept
 
