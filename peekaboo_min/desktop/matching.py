@@ -24,7 +24,10 @@ def is_worth_listing(window: Window) -> bool:
 
 
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> list[Window]:
-    """Return the windows worth listing, front to back: those on the screen first, so that indices agree."""
+    """Return the windows worth listing, front to back: on the screen, then minimised, then others.
+
+    X11 stacks minimised windows anywhere; in this order, an index names the same window in every list.
+    """
     listed = [w for w in windows if is_worth_listing(w) and (with_off_screen or w.is_on_screen)]
     return sorted(listed, key=lambda window: (not window.is_on_screen, not window.is_minimised))
 
@@ -34,8 +37,8 @@ def catalogue_windows(scene: Scene) -> list[Window]:
 
     These are ordinary windows on the screen, then minimised ones; popups of any size follow their owners.
     """
-    listed = [w for w in scene.windows if is_worth_listing(w) and (w.is_on_screen or w.is_minimised)]
-    listed.sort(key=lambda window: window.is_minimised)  # X11 stacks them anywhere
+    candidates = visible_windows(scene.windows, with_off_screen=True)
+    listed = [window for window in candidates if window.is_on_screen or window.is_minimised]
     popups = [w for w in scene.windows if w.is_popup and w.is_on_screen and w.app_name]
     owners = {window.window_id for window in listed}
     ordered = [popup for popup in popups if popup.parent_id not in owners]

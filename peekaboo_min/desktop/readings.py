@@ -75,8 +75,8 @@ class Pgm(NamedTuple):
         flat_below, like_below = flat[width:] + flat[-width:], _alike(half, width)
         everywhere = _number(b"\xff" * width)
         background, above = [], _number(half[:width])
-        for start in range(0, len(half), width):
-            row = slice(start, start + width)
+        for y in range(self.height):
+            row = self.row(y, 0, width)
             is_area = _number(flat[row]) & _number(flat_below[row]) & _number(like_below[row])
             above = _number(half[row]) & is_area | above & (everywhere ^ is_area)
             background.append(above.to_bytes(width, "little"))
