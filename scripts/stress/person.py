@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Callable
@@ -39,10 +40,10 @@ class PersonScene:
         self.target, self.thief = on.witness(XWitness), on.witness(XWitness)
 
     @contextmanager
-    def person(self, script: str, longest_s: float) -> Iterator[None]:
+    def person(self, script: str, longest_s: float) -> Iterator[threading.Event]:
         script = script.replace("{n}", str(self.rng.randint(1, 9)))
-        with meanwhile(self.rng.uniform(0, longest_s), self.on.run, "sh", "-c", script):
-            yield
+        with meanwhile(self.rng.uniform(0, longest_s), self.on.run, "sh", "-c", script) as has_acted:
+            yield has_acted
 
     def open_target(self) -> int:
         """Open a new window in front; return its id."""
@@ -81,17 +82,12 @@ class PersonScene:
     def copy(self, kind: str) -> None:
         self.paste.reset("text")
         text = "".join(self.rng.choices("äöüßéè", k=60))
-        copied: list[bool] = []  # empty if the paste ends before the person copies
-
-        def copy_now() -> None:
-            self.on.run("sh", "-c", _COPY)
-            copied.append(True)
-
-        with meanwhile(self.rng.uniform(0, 0.4), copy_now):
+        with self.person(_COPY, 0.4) as has_copied:
             reply = self.client.call("type_text", window_id=self.paste.window_id, text=text)
         got, held = self.paste.text(), clipboard(self.on.x)
         self.judge(kind, reply, got == text, f"the copy was pasted: {got}" if "THEFT" in got else "")
-        is_kept = held == b"THEFT" if copied else self.paste.is_restored("text")
+        # the paste may end before the person copies
+        is_kept = held == b"THEFT" if has_copied.is_set() else self.paste.is_restored("text")
         if not is_kept and "may be lost" not in reply.text:
             self.on.tally.count("lost", f"{kind}: the clipboard holds {held[:30]!r}, after {reply.code}")
 

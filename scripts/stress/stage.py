@@ -160,12 +160,23 @@ def stage(tally: Tally, is_bare: bool, rng: random.Random, count: int, kind: str
 
 
 @contextmanager
-def meanwhile(after_s: float, act: Callable[..., object], *arguments: Any, **named: Any) -> Iterator[None]:
-    """Call a function in another thread after some seconds, unless the block ends before."""
-    timer = threading.Timer(after_s, act, arguments, named)
+def meanwhile(
+    after_s: float, act: Callable[..., object], *arguments: Any, **named: Any
+) -> Iterator[threading.Event]:
+    """Call a function in another thread after some seconds, unless the block ends before.
+
+    Yields an event that is set once the function has returned.
+    """
+    has_acted = threading.Event()
+
+    def act_and_tell() -> None:
+        act(*arguments, **named)
+        has_acted.set()
+
+    timer = threading.Timer(after_s, act_and_tell)
     timer.start()
     try:
-        yield
+        yield has_acted
     finally:
         timer.cancel()
         timer.join()

@@ -1,4 +1,4 @@
-"""Click, type, press, scroll, drag, move, verify on real X11; the application reports what arrived."""
+"""Click, type, press, scroll on real X11; the application reports what arrived."""
 
 from __future__ import annotations
 
