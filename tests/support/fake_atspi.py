@@ -119,9 +119,10 @@ def main() -> None:
     head, *lines = sys.stdin.read().rstrip("\n").split("\n")
     toolkit, _, changes = head.partition(" {")
     other = application(8, "gtk 3.24", ["frame 'Main' @0 0 300 200 +active", "  push-button 'foreign'"])
-    desktop = Node("desktop-frame")
+    window = {**WINDOW, **json.loads("{" + changes if changes else "{}")}
+    desktops = [Node("desktop-frame") for _ in range(1 + window.pop("empty_at_first", 0))]
     nodes = [line for line in lines if line[0] != ">"]
-    desktop.inside = [Node("application"), other, application(7, toolkit, nodes)]
+    desktops[0].inside = [Node("application"), other, application(7, toolkit, nodes)]
     texts = SimpleNamespace(
         get_text=lambda node, start, end: node.get_text()[start:end],
         get_character_count=lambda node: len(node.get_text()),
@@ -131,12 +132,13 @@ def main() -> None:
     )
     elements_atspi.AGAIN_S = 0.0
     elements_atspi.Atspi = SimpleNamespace(
-        init=lambda: None, set_timeout=lambda *_: None, get_desktop=lambda _: desktop, Text=texts,
+        init=lambda: None, set_timeout=lambda *_: None, Text=texts,
+        get_desktop=lambda _: desktops.pop() if desktops[1:] else desktops[0],
         Value=SimpleNamespace(get_current_value=lambda node: node.get_value()),
         Table=SimpleNamespace(get_n_columns=lambda node: node.get_columns()),
         **{name: getattr(Atspi, name) for name in ("RelationType", "ComponentLayer", "TextGranularity")},
     )  # fmt: skip
-    rows, problem = elements_atspi.read({**WINDOW, **json.loads("{" + changes if changes else "{}")})
+    rows, problem = elements_atspi.read(window)
     print("\n".join([row_text(*row) for row in rows] or [problem]))
 
 

@@ -113,17 +113,13 @@ class Place(NamedTuple):
 
 
 class Around(NamedTuple):
-    """The surroundings of a node.
-
-    clip: the visible part of all scrolling containers around it; narrow_clip: of all containers; both in
-    screen points. kind: window, popup or page. row: the row of the innermost element around it.
-    """
+    """The surroundings of a node; the clips are in screen points."""
 
     place: Place
-    clip: Box
-    narrow_clip: Box
-    kind: str = "window"
-    row: Optional[list[Any]] = None
+    clip: Box  # the visible part of all scrolling containers around it
+    narrow_clip: Box  # of all containers
+    kind: str = "window"  # or popup, or page
+    row: Optional[list[Any]] = None  # of the innermost element around it
 
 
 def children_of(node: Any) -> list[Any]:
@@ -385,6 +381,9 @@ def read(window: dict[str, Any]) -> tuple[list[list[Any]], str]:
     Atspi.init()
     Atspi.set_timeout(CALL_MS, CALL_MS)
     frames = frames_of(window)
+    if not frames and not Atspi.get_desktop(0).get_child_count():
+        time.sleep(AGAIN_S)  # the bus has just started, and Qt's applications join it then
+        frames = frames_of(window)
     if not frames:
         return [], "its application is not on the accessibility bus"
     if len(frames) > 1 and not window["is_popup"]:
