@@ -38,6 +38,7 @@ class TextSearch(NamedTuple):
     found: list[Place]
     similar: list[Place]
     package: str = ""  # of the missing language; until it is installed, only the tree's places are sure
+    role: str = ""  # of the wanted element; empty for any text
 
     def result(self) -> Result:
         data = _record_data(self.record)
@@ -64,7 +65,10 @@ class TextSearch(NamedTuple):
 
     def nearest_text(self) -> str:
         """Describe the recognised texts that are most like the wanted one."""
-        head = f"no text equal to {self.wanted[:80]!r} was recognised in window {self.record.window_id}"
+        wanted, where = repr(self.wanted[:80]), f"window {self.record.window_id}"
+        if self.role:
+            return f"no element of {where} has the role {self.role[:80]!r} and the name {wanted}"
+        head = f"no text equal to {wanted} was recognised in {where}"
         head = "; ".join(filter(None, [head, self._unverified()]))
         if self.similar:
             return f"{head}; similar: " + "; ".join(map(str, self.similar))
@@ -112,8 +116,7 @@ def search_image(
         places = find_in_lines(wanted, lines) if len(wanted) > 1 else []
         if all(place.match == "similar" for place in places):
             lines = with_characters(lines, _read_text(desktop, image, characters=True))
-    factor = record.image_width / image.info.width
-    scaled = [_scaled(line, factor) for line in lines]
+    scaled = [_scaled(line, record.image_width / image.info.width) for line in lines]
     region = part[1].scaled(record.image_width / part[0].image_width) if part else None
     labels = [label for row in rows_of(scaled) for label in row]
     if region:
@@ -128,7 +131,7 @@ def search_image(
         places = named if role else named + others
     found = [place for place in places if place.match != "similar"]
     similar = [place for place in places if place.match == "similar"]
-    return TextSearch(wanted, record, labels, found[:20], similar[:_MOST_SIMILAR], package)
+    return TextSearch(wanted, record, labels, found[:20], similar[:_MOST_SIMILAR], package, role)
 
 
 def _read_text(desktop: Desktop, image: CapturedImage, characters: bool = False) -> list[RecognisedText]:
