@@ -205,7 +205,7 @@ def _display(desktop: Desktop) -> str:
         raise PeekabooError(ErrorCode.NO_GUI_SESSION, warnings[0], "choose Xorg or X11 at the login screen")
     scene = desktop.snapshot()
     sizes = [f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays]
-    return f"{', '.join(sizes)}; {len(scene.windows)} windows"
+    return f"{', '.join(sizes) or 'none'}; {len(scene.windows)} windows"
 
 
 def _permission_checks(desktop: Desktop) -> list[Check]:
