@@ -2083,8 +2083,8 @@ def ask_model(
         answer = _read_all_text(desktop, images, schema is not None)
     else:
         vendor = VENDORS[choice.provider]
-        # the caller fits an image to the grid before it asks for coordinates
-        images = [fit_for_model(desktop, choice.model, image, wants_places=False) for image in images]
+        wants_places = schema is not None  # an action's; the caller has fitted its image to the grid
+        images = [fit_for_model(desktop, choice.model, image, wants_places) for image in images]
         question = Question(choice.model, prompt, images, system, schema)
         answer = _read_answer(vendor, _ask_vendor(vendor, question, deadline))
     answer = answer._replace(model_used=choice.name, seconds=time.monotonic() - started)

@@ -36,7 +36,7 @@ NAMED = [
     (ModelChoice("openai", "hcompany/holo1.5-7b"), "28-px smart size"),
     (ModelChoice("ollama", "qwen2.5vl:7b"), "1024-token size"),
 ]
-WINDOWS = [(554, 388), (500, 900), (2200, 1480)]
+WINDOWS = [(554, 388), (500, 900), (1900, 100), (2200, 1480)]
 
 
 @pytest.fixture
