@@ -259,7 +259,7 @@ def test_keynote_agent_without_mcp_says_how_to_get_it(mac: FakeMac, folder: Path
 def test_keynote_tools_over_mcp_have_errors_with_codes(
     mac: FakeMac, environment: Callable[..., None]
 ) -> None:
-    environment(**mac.env())
+    environment(**mac.env(), PEEKABOO_TOOLS="capture")
     with own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
         first = server.call("add_text_in_keynote", {"text": "x"})
         wrong = server.call("draw_rectangle", {"x": "ten", "y": 378, "width": 1152, "height": 324})

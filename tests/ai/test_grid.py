@@ -27,7 +27,7 @@ from peekaboo_min.core.models import Point
             PIXELS,
             "claude-sonnet-5 anthropic/claude-opus-4.8 "
             "us.anthropic.claude-sonnet-4-6-v1:0 gpt-5.4-mini gpt-4o "
-            "openai/gpt-5.5 chatgpt-4o-latest o3 o4-mini  computer-use-preview qwen2.5vl:7b "
+            "openai/gpt-5.5 chatgpt-4o-latest o3 openrouter/openai/o4-mini computer-use-preview qwen2.5vl:7b "
             "qwen2-vl qwen/qwen2.5-vl-72b-instruct hf.co/bytedance/UI-TARS-1.5-7B:q4 Holo1.5-7B mimo-vl-7b "
             "OpenCUA-32B fara-7b gta1-7b gelato-30b llava:latest kimi-k3",
         ),

@@ -127,6 +127,17 @@ def test_log_of_several_processes_is_rotated_and_loses_no_line(tmp_path: Path) -
     assert len(paths) > 1 and max(path.stat().st_size for path in paths) < 10_000_000
 
 
+def test_log_that_another_process_has_just_moved_or_deleted_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, older, real_open = tmp_path / "log", tmp_path / "log.1", os.open
+    for act in (lambda: log.replace(older), log.unlink):
+        log.write_text("x" * 5_000_000)
+        monkeypatch.setattr(os, "open", lambda *given, act=act: (real_open(*given), act())[0])
+        append_line(log, "late")
+        assert [*tmp_path.iterdir()] == [older]
+
+
 def test_log_keeps_two_older_files(tmp_path: Path) -> None:
     for number in range(201):
         append_line(tmp_path / "log", f"{number} " + "x" * 100_000)

@@ -67,6 +67,13 @@ def test_env_file_of_a_deleted_working_folder_is_absent(
     assert settings_with_env_file() == settings()
 
 
+def test_empty_variable_does_not_hide_the_env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("GEMINI_API_KEY=abc")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEMINI_API_KEY", " ")
+    assert settings_with_env_file().gemini_key == "abc"
+
+
 def test_child_gets_no_relative_folder_and_no_cli_path(environment: Callable[..., None]) -> None:
     environment(PATH=".:/usr/bin::bin:/bin", PEEKABOO_CLI_PATH="/a", KEPT="1")
     child = module.child_environment()

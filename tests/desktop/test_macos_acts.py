@@ -15,14 +15,14 @@ import time
 from contextlib import nullcontext
 from contextvars import copy_context
 from pathlib import Path
-from typing import IO, Any, Optional
+from typing import IO, Any, Callable, Optional
 
 import pytest
 from fakemac import FakeMac, pixel, widget_colour
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
 from mac_desk import STARTED, Desk, check_permission_error, widget
 from samples import error_of
-from worlds import PATIENCE_S, need_swift, wait_for
+from worlds import PATIENCE_S, executable, need_swift, wait_for
 
 from peekaboo_min.core.call import use_cancel_token
 from peekaboo_min.core.errors import ErrorCode
@@ -552,6 +552,13 @@ def built() -> str:
     return swift_helper.last_failure()
 
 
+def with_cancelled_token(function: Callable[[], Any]) -> Any:
+    token = threading.Event()
+    token.set()
+    use_cancel_token(token)
+    return function()
+
+
 def build_and_cancel(mac: FakeMac) -> None:
     token = threading.Event()
     use_cancel_token(token)
@@ -639,10 +646,11 @@ def test_compilation_that_takes_too_long_is_repeated_next_time(
 
 
 def test_helper_of_another_source_is_ignored(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    helper = swift_helper._cached_file("peekaboo-input")
-    helper.parent.mkdir(parents=True)
-    helper.touch(mode=0o700)
+    helper = executable(swift_helper._cached_file("peekaboo-input"), "sleep 60")
     assert swift_helper.find_helper() == helper
+    os.utime(helper, (1, 1))  # as after a restart, when the helper is tried
+    cancelled = error_of(copy_context().run, with_cancelled_token, swift_helper.find_helper)
+    assert (cancelled.code, helper.exists()) == (ErrorCode.CANCELLED, True)
     monkeypatch.setattr(swift_helper, "native_source", lambda _name: "// of the next version")
     assert swift_helper.find_helper() is None
 

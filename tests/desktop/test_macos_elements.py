@@ -40,7 +40,8 @@ TREE = [
     widget("below", "button", 20, 250, 80, 30, text="Scrolled out", inside="page"),
     widget("group", "group", 0, 260, 480, 0),
     widget("more", "button", 20, 270, 80, 30, text="More", ax={"AXExpanded": False}, inside="group"),
-    widget("off", "button", 120, 270, 80, 30, text="Delete", enabled=False, inside="group"),
+    widget("off", "button", 120, 270, 80, 30, text="Delete", enabled=False, inside="small"),
+    widget("small", "group", 100, 262, 10, 4),  # only what scrolls hides its content
     widget("tab", "button", 220, 270, 80, 30, ax=TAB),
     widget("wide", "button", 400, 270, 300, 30, text="Wide"),
     widget("gone", "button", 10, 400, 80, 30, text="Outside"),

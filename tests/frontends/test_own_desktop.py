@@ -78,9 +78,10 @@ def kill_supervisor(process: Desktop) -> None:
     os.kill(int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()), signal.SIGKILL)
 
 
-DAEMON = 'xmessage hello & setsid sleep 300 & echo "$DISPLAY"; sleep 300'
+DAEMON = 'pkill -P $PPID xcompmgr; xmessage hello & setsid sleep 300 & echo "$DISPLAY"; sleep 300'
 STUBBORN = (
-    """trap '' TERM INT; (setsid sh -c 'trap "" TERM; sleep 300; sleep 300' &); echo "$DISPLAY"; sleep 300"""
+    r"trap '' TERM INT; printf '\351' >/proc/$$/comm; "  # its name is not UTF-8 now
+    """(setsid sh -c 'trap "" TERM; sleep 300; sleep 300' &); echo "$DISPLAY"; sleep 300"""
 )
 ENDS: dict[str, tuple[Callable[[Desktop], object], str, int]] = {
     "SIGTERM": (lambda process: process.terminate(), DAEMON, 143),

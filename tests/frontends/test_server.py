@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable
 
+import anyio
 import pytest
 from answers import refused, seen
 from fake_ai import FakeAI, picture
@@ -29,7 +30,7 @@ from worlds import PATIENCE_S, Form, clean_environment, executable, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.frontends import serve
-from peekaboo_min.frontends.server import _as_error, _resource_content
+from peekaboo_min.frontends.server import PeekabooServer, _as_error, _resource_content
 from peekaboo_min.system.saved_images import note_saved
 
 
@@ -446,6 +447,14 @@ def test_resource_that_no_message_can_carry_is_refused(tmp_path: Path) -> None:
     note_saved([path])
     with pytest.raises(ResourceNotFoundError, match="is too large for a message; capture it with a max_dim"):
         _resource_content(path.as_uri())
+
+
+def test_resource_whose_name_is_not_utf_8_is_listed(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.png")
+    path.write_bytes(picture())
+    note_saved([path])
+    newest, *_ = anyio.run(PeekabooServer("").list_resources)
+    assert newest.name == "caf\ufffd.png"
 
 
 def start_with_token(server: Server, tool: str, **arguments: Any) -> int:

@@ -382,12 +382,14 @@ def test_keynote_image_is_written_only_to_the_given_path(
     refusals = [*[f"INVALID_ARGUMENT: {no_name}"] * 2, f"FILE_IO_ERROR: {no_image}"]
     assert caller.call(OPEN, *calls[:3])[1:] == refusals
     assert notes.read_text() == "not a picture" and "export" not in caller.scripts()
+    (mac.home / "c.png").touch(0o640)
     assert caller.call(*calls[3:], SCREENSHOT_PATH=str(target)) == [
         f"SCREENSHOT_SAVED: path={target}",
         f"SCREENSHOT_SAVED: path={mac.home / 'c.png'}",
     ]
     assert image_size(target) == image_size(mac.home / "c.png") == (1920, 1080)
-    assert target.stat().st_mode & 0o777 == 0o600
+    modes = [path.stat().st_mode & 0o777 for path in (target, mac.home / "c.png")]
+    assert modes == [0o600, 0o640], "an existing file keeps its permissions"
     assert [path for path, _ in saved_images()][:2] == [mac.home / "c.png", target], "a server offers them"
     (mac.folder / ".env").write_text(f"SCREENSHOT_PATH={mac.folder / 'd.png'}\n")
     monkeypatch.chdir(mac.folder)
@@ -455,7 +457,7 @@ def test_keynote_failed_export_is_reported_with_the_next_step(caller: Caller, ma
 
 def test_keynote_acts_are_audited_and_can_be_forbidden(caller: Caller, mac: FakeMac) -> None:
     shot = ("screenshot_slide", {"path": "x.png"})
-    caller.call(OPEN, ("get_slide_size", {}), DRAW, write("a secret"), shot)
+    caller.call(OPEN, DRAW, ("get_slide_size", {}), write("a secret"), shot)
     (path,) = mac.home.rglob("audit.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     document = caller.documents[0]["id"]

@@ -126,3 +126,8 @@ def test_bitmap_with_a_positive_height_has_its_last_row_first(height: int, rows:
 def test_changed_rect_of_a_tiny_window_is_none() -> None:
     small = [Bitmap(7, 3, (bytes([level] * 21),) * 20, noisy_scale=1.0) for level in (0, 200)]
     assert changed_rect(*small) is None
+
+
+def test_changed_rect_of_a_window_that_grew_is_the_whole_window() -> None:
+    before, after = (Bitmap(100, 3, (bytes(300),) * height) for height in (100, 120))
+    assert changed_rect(before, after) == Rect(0, 0, 100, 120)
