@@ -87,7 +87,7 @@ def test_window_is_raised_and_focused(
     going_on = '{ echo "$line"; cat; } | $real -; exit'
     xdotool = programs_by(tmp_path / "bin", f"read -r line; {script}; {going_on}", "xdotool")
     assert peek.data("focus", form_id, **xdotool)["is_focused"] is True
-    assert peek.data("windows")["windows"][0]["window_id"] == form_id
+    wait_for(lambda: peek.data("windows")["windows"][0]["window_id"] == form_id, "the manager raises it")
 
 
 def test_multi_keeps_foreign_files(peek: Program, book_id: int, open_form: OpenForm, tmp_path: Path) -> None:
