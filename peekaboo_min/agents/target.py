@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from ..automation.act import effect_text
+from ..automation.policy import check_may_act
 from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import App, ImageData, Rect, Scene, Window
@@ -46,7 +47,7 @@ class AgentTarget:
                 first = Scene(tuple(windows), (), ()).by_id(run.window_id)
             else:
                 first = _only_one_titled(windows, run.window_title or "")
-            owner = App(first.app_name) if first.pid is None else self._app(f"PID:{first.pid}")
+            owner = self._app_of(first)
         self._go_to(first)
         app_windows = self._windows_of_app(windows)  # empty if the first is minimised; focus restores it
         self._front_id = app_windows[0].window_id if app_windows else None
@@ -132,6 +133,8 @@ class AgentTarget:
                 self._front_id = None  # follow the dialog, even if it was in front before
         elif tool == "open":  # go on in the opened window, of whatever app
             window = _read_window(answer.data)
+            owner = self._app_of(window)
+            check_may_act("agent", owner.name, owner.bundle_id)  # before any screenshot of it is sent
             self._go_to(window)
             step.effect, step.changed = f"{window.title!r} of {window.app_name} is in front now", True
             return
@@ -153,6 +156,9 @@ class AgentTarget:
         app = self._call("list", {"app": identifier}).data["target_application_info"]
         # the tool also accepts a close spelling, which is not enough to act
         return find_app(identifier, [App(app["app_name"], app["pid"], app.get("bundle_id"))], acts=True)
+
+    def _app_of(self, window: Window) -> App:
+        return App(window.app_name) if window.pid is None else self._app(f"PID:{window.pid}")
 
     def _list(self) -> list[Window]:
         return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]

@@ -272,15 +272,18 @@ def test_act_with_an_error_that_a_screenshot_may_solve_goes_on(code: str) -> Non
     assert not step.is_delivered
 
 
-def test_open_goes_on_in_the_opened_window_of_another_app() -> None:
+def test_open_goes_on_in_the_opened_window_of_another_app_unless_it_is_forbidden(environment: Any) -> None:
     opened = Action("open", {"app": "Form"})
-    server, step = Server([FORM, A], **window_data(FORM)), AgentStep(1, A, action=opened, pixel_action=opened)
-    target = AgentTarget(server)
+    owner = {"app_name": FORM.app_name, "pid": FORM.pid, "bundle_id": "com.example.form"}
+    server = Server([FORM, A], **window_data(FORM), target_application_info=owner)
+    target, step = AgentTarget(server), AgentStep(1, A, action=opened, pixel_action=opened)
     target._go_to(A)
     target.act(step)
     target.follow()
-    assert target.window == FORM and server.calls == [("open", {"app": "Form"})]
+    assert target.window == FORM and server.calls[0] == ("open", {"app": "Form"})
     assert (step.effect, step.changed) == ("'A form' of Form is in front now", True)
+    environment(PEEKABOO_DENY_APPS="com.example.form")
+    assert error_of(target.act, step).code is ErrorCode.POLICY_DENIED, "no screenshot of it may be sent"
 
 
 @pytest.mark.parametrize(
