@@ -249,7 +249,7 @@ class AgentLoop:
         """Ask on the terminal, and raise AgentStop unless the answer is y. The wait extends the deadline."""
         started_at = time.monotonic()
         where = f"{step.window.title!r} of {step.window.app_name}" if step.window else ""
-        question = clean_text(without_secrets(f"{step.describe_action()} in {where} ({why})"), 900)
+        question = clean_text(without_secrets(f"{step.describe_action()} in {where} ({why})"), 100_000)
         print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             message, hint = "the action was declined; nothing more was done", "state the goal more clearly"

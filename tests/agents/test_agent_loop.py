@@ -179,12 +179,14 @@ def test_agent_takes_no_screenshot_of_a_forbidden_app(loop: Any, tmp_path: Path)
     assert (error.code, (tmp_path / "run").exists()) == (ErrorCode.POLICY_DENIED, False)
 
 
-def test_time_for_the_persons_answer_extends_the_deadline(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_person_sees_the_whole_action_and_the_time_extends_the_deadline(
+    loop: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     monkeypatch.setattr(vision_agent, "time", SimpleNamespace(monotonic=iter((10.0, 70.0)).__next__))
     loop._run.deadline = 100.0
-    loop._ask_person(AgentStep(1), "")
-    assert loop._run.deadline == 160.0
+    loop._ask_person(AgentStep(1, pixel_action=Action("type", {"text": "a" * 900 + "; rm -r ~"})), "why")
+    assert loop._run.deadline == 160.0 and "; rm -r ~" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("slow", ["focus", "observe", "read_elements", "decide"])
