@@ -169,7 +169,7 @@ def _status_of(choice: ModelChoice) -> ProviderStatus:
             check_ollama(choice.model, within_budget(3.0))
         except WebError as e:
             problem = explain(vendor, choice.model, e)[0].sentence()
-            return ProviderStatus(choice, problem, is_absent=e.status == 0)  # 0: it did not answer
+            return ProviderStatus(choice, problem, is_absent=e.kind in ("unreachable", "timeout", "closed"))
     return ProviderStatus(choice)
 
 

@@ -119,6 +119,8 @@ def test_provider_auto_is_the_first_that_is_operational(ai: FakeAI, environment:
     ai._held[-1].listen()  # Ollama accepts connections now, but does not answer
     with time_budget(0.3):
         assert choose_provider("auto", "asked") == ModelChoice("gemini", "asked")
+    environment(PEEKABOO_OLLAMA_BASE_URL="localhost:11434")  # it has no scheme
+    assert "check PEEKABOO_OLLAMA_BASE_URL" in error_of(choose_provider).message
 
 
 def test_provider_auto_reports_why_each_is_not_operational(ai: FakeAI, environment: Env) -> None:
