@@ -175,7 +175,8 @@ _env_file_values: dict[str, str] = {}
 def settings() -> Settings:
     """Return the settings of this process."""
     set_here = {name: value for name, value in os.environ.items() if value.strip()}
-    return read_settings({**_env_file_values, **set_here})
+    hidden = {variable.name for variable in VARIABLES.values() if variable.alias in set_here}
+    return read_settings({**{n: v for n, v in _env_file_values.items() if n not in hidden}, **set_here})
 
 
 def image_lifetime() -> str:
@@ -220,9 +221,8 @@ def settings_with_env_file() -> Settings:
     The environment takes precedence. Only keys and the Keynote agent's variables are read. Call this for
     shell commands, never in the server. Raises FILE_IO_ERROR.
     """
-    values = _read_env_file(Path(".env"))
     forget_environment()
-    _env_file_values.update(values)
+    _env_file_values.update(_read_env_file(Path(".env")))
     return settings()
 
 

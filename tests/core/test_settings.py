@@ -67,11 +67,16 @@ def test_env_file_of_a_deleted_working_folder_is_absent(
     assert settings_with_env_file() == settings()
 
 
-def test_empty_variable_does_not_hide_the_env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "key"), [("GEMINI_API_KEY", " ", "abc"), ("GOOGLE_API_KEY", "mine", "mine")]
+)
+def test_env_file_is_hidden_by_a_variable_or_its_alias_unless_it_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, key: str
+) -> None:
     (tmp_path / ".env").write_text("GEMINI_API_KEY=abc")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GEMINI_API_KEY", " ")
-    assert settings_with_env_file().gemini_key == "abc"
+    monkeypatch.setenv(name, value)
+    assert settings_with_env_file().gemini_key == key
 
 
 def test_child_gets_no_relative_folder_and_no_cli_path(environment: Callable[..., None]) -> None:
