@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import sys
-import threading
 import time
 from contextlib import suppress
 from email.message import EmailMessage
@@ -23,12 +22,11 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.call import check_cancelled
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, seconds_text
 from ..system.files import absolute_path, write_privately
-from ..system.process import run_program
+from ..system.process import program_path, run_program
 from ..system.web import WebError, ask_json, error_text
 
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
@@ -184,7 +182,7 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
         address = f"{client['auth_uri']}?{urlencode(query)}"
         request = "Open this address in a browser on this machine, and grant the permission:"
         print(f"{request}\n{address}", file=sys.stderr, flush=True)
-        threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
+        _open_browser(address)
         reply = server.wait(timeout_s)
     again = f"{_LOGIN_HINT} again, and grant it"
     code = reply.get("code")
@@ -201,17 +199,14 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
     return Result(text, {"token_path": str(path)})
 
 
-def _open_browser(address: str, timeout_s: float) -> None:
-    """Open the address in a browser that outlives us. xdg-open may run as long as the browser."""
-    is_mac = platform_name() == "macos"
+def _open_browser(address: str) -> None:
+    """Open the address in a browser that outlives us, by a shell: xdg-open may run as long as the browser."""
+    opener = "open" if platform_name() == "macos" else "xdg-open"
     # without a display, xdg-open would start a browser in the terminal
-    if not (is_mac or settings().x_display or settings().wayland_display):
-        return
-    try:
-        argv = ["open" if is_mac else "xdg-open", address]
-        run_program(argv, timeout_s=timeout_s, accept=None, leaves_daemon=True)
-    except PeekabooError as e:
-        log_debug(f"no browser: {e.message}")  # the address is on stderr
+    if opener == "open" or settings().x_display or settings().wayland_display:
+        with suppress(PeekabooError):  # the address is on stderr
+            argv = ["/bin/sh", "-c", '"$@" &', "sh", program_path(opener), address]
+            run_program(argv, timeout_s=10.0, leaves_daemon=True)
 
 
 class _RedirectServer(ThreadingHTTPServer):

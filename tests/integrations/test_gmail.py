@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -17,12 +19,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from fake_ai import FakeAI
 from fake_google import SCOPE, SEND_PATH, FakeGoogle, consent, open_page
+from mcp_server import is_alive
 from samples import error_of
 from worlds import PATIENCE_S, ROOT, executable, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.integrations import gmail
 from peekaboo_min.integrations.gmail import gmail_login, gmail_state, has_gmail_credentials, send_email
+from peekaboo_min.system.process import end_all_programs
 from peekaboo_min.system.web import ask_json
 from peekaboo_min.tools.table import offered_tools
 
@@ -267,10 +271,14 @@ def test_gmail_login_opens_a_browser_that_outlives_its_starter(
     variables: dict[str, str],
 ) -> None:
     environment(**variables)
-    script = f'#!/bin/sh\n(sleep 0.2; exec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1") &\n'
-    executable(folder.parent / "bin" / program, script)
+    visit = f'"{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1"'
+    executable(folder.parent / "bin" / program, f"echo $$ >{folder}/pid; sleep 0.2; {visit}; exec sleep 60")
     assert "logged in to Gmail" in gmail_login(PATIENCE_S).text
     assert (folder / "token.json").exists()
+    end_all_programs()
+    browser = int((folder / "pid").read_text())
+    assert is_alive(browser)
+    os.kill(browser, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
