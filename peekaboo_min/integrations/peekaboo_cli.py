@@ -126,7 +126,7 @@ def peekaboo_exec(
     left_out = f"{len(made) - len(images)} more not attached" if len(made) > len(images) else ""
     messages = (f"new images in {folder}: {', '.join(filter(None, (names, left_out)))}",) if made else ()
     code = done.code if done.code >= 0 else 128 - done.code  # a negative code is a signal
-    stdout = shown_text(done.text).encode()
+    stdout = done.stdout if whole_image(done.stdout) else shown_text(done.text).encode()
     return Result(text, data, images, messages, failure, code, done.stderr, stdout=stdout)
 
 

@@ -37,6 +37,7 @@ def shell(mac: FakeMac, tmp_path: Path) -> Program:
         ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
         ("echo x; kill -9 $$", 137, "x\n", ""),
         ("true", 0, "", ""),
+        ("printf 'a\\033b\\r\\n'", 0, "a\ufffdb\n", ""),
         ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000, ""),
     ],
     ids=str,
@@ -47,6 +48,12 @@ def test_exec_returns_exit_code_stdout_and_stderr(
     # spec: "Collect `stdout`, `stderr`, `exit_code`"
     done = shell.run("exec", "--", line)
     assert (done.code, done.out, done.err) == (code, out, err)
+
+
+def test_exec_prints_an_image_unchanged(shell: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture())
+    with shell.start("exec", "--", f"cat {shlex.quote(str(tmp_path))}/a.png") as process:
+        assert process.communicate()[0] == picture()
 
 
 def test_exec_of_a_program_that_deletes_itself_has_its_output(shell: Program, tmp_path: Path) -> None:
