@@ -42,6 +42,7 @@ def test_cancelled_call_ends_its_pauses_except_uninterrupted_ones() -> None:
     def work() -> None:
         token = threading.Event()
         call.use_cancel_token(token)
+        call.use_progress_reporter(print)  # neither replaces the other
         call.check_cancelled()
         call.pause(0.0)
         token.set()
@@ -64,6 +65,7 @@ def test_progress_is_reported_also_from_uninterrupted_blocks() -> None:
     def work() -> None:
         call.report_progress("nobody listens")
         call.use_progress_reporter(messages.append)
+        call.use_cancel_token(threading.Event())
         call.report_progress("one")
         with call.uninterrupted(), call.time_budget(9):
             call.report_progress("two")

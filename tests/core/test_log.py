@@ -47,7 +47,7 @@ def restore_handlers() -> Iterator[None]:
 @pytest.fixture
 def a_key(environment: Callable[..., None]) -> str:
     # one key is a prefix of another; one is too short to be a secret
-    environment(OPENAI_API_KEY="sk-echoe", GEMINI_API_KEY="sk-echoed", ANTHROPIC_API_KEY="a")
+    environment(OPENAI_API_KEY="sk-echoe", GEMINI_API_KEY="sk-echoed", ANTHROPIC_API_KEY="endpoin")
     return "sk-echoed"
 
 
@@ -94,16 +94,17 @@ def test_audit_and_agent_log_that_is_a_link_is_refused(linked: Path) -> None:
     assert not linked.exists()
 
 
-def test_agent_log_keeps_line_breaks_and_trailing_blanks_in_one_line(tmp_path: Path) -> None:
-    write_agent_line(tmp_path / "log", "[client]", "LLM => one \ttwo\r\nthree\n  ")
-    assert (tmp_path / "log").read_text().partition("[client]")[2] == " LLM => one  two\\nthree\\n  \n"
+def test_agent_log_keeps_line_breaks_and_trailing_blanks_in_one_line(tmp_path: Path, a_key: str) -> None:
+    write_agent_line(tmp_path / "log", "[client]", f"LLM => {a_key} one \ttwo\r\nthree\n  ")
+    assert (tmp_path / "log").read_text().partition("[client]")[2] == " LLM => *** one  two\\nthree\\n  \n"
 
 
 def test_unwritable_agent_log_fails_no_tool(tmp_path: Path, environment: Callable[..., None]) -> None:
     environment(PEEKABOO_AGENT_LOG=str(tmp_path))
     with collected_debug_lines() as lines:
         log_for_agent("[server]", "drawn")
-    assert lines[0] == "[server] drawn" and lines[1].startswith(f"{tmp_path}: ")
+    log_info("later")
+    assert len(lines) == 2 and lines[0] == "[server] drawn" and lines[1].startswith(f"{tmp_path}: ")
 
 
 APPENDING = """
@@ -147,18 +148,19 @@ def test_log_keeps_two_older_files(tmp_path: Path) -> None:
 
 def test_log_file_is_private_and_holds_no_key(tmp_path: Path, a_key: str) -> None:
     (tmp_path / "log").touch(0o644)
-    start_log_file(tmp_path / "log", "info", also_console=False)
+    start_log_file(tmp_path / "log", "unknown", also_console=False)
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
     with collected_debug_lines() as lines:
-        log_info(f"the endpoint repeats {a_key} and \ud800")
+        log_info(f"the endpoint repeats {a_key} and \ud800", exc_info=ValueError(a_key))
     (entry,) = map(json.loads, (tmp_path / "log").read_text(encoding="utf-8").splitlines())
     cleaned = "the endpoint repeats *** and \ufffd"
-    assert (entry["msg"], lines) == (cleaned, [cleaned])
+    assert (entry["msg"], entry["stack"], lines) == (cleaned, "ValueError: ***", [cleaned])
     assert without_secrets(f"a{a_key}b sk-echoe b") == "a***b *** b"
 
 
 def test_log_has_levels_traces_and_sdk_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    start_log_file(tmp_path / "log", "WARNING", also_console=True)
+    path = tmp_path / "a" / "new" / "log"
+    start_log_file(path, "WARNING", also_console=True)
     log_debug("too much")
     log_info("too much")
     log_warning("careful")
@@ -168,7 +170,7 @@ def test_log_has_levels_traces_and_sdk_warnings(tmp_path: Path, capsys: pytest.C
         log_error("it failed", exc_info=True)
     logging.getLogger("mcp.server").info("too much")
     logging.getLogger("mcp.server").warning("the client %s", "left")
-    text = (tmp_path / "log").read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     entries = [json.loads(line) for line in text.splitlines()]
     logged = [(entry["level"], entry["msg"]) for entry in entries]
     assert logged == [("warn", "careful"), ("error", "it failed"), ("warn", "the client left")]

@@ -53,12 +53,14 @@ def test_rectangles_are_compared(other: Rect) -> None:
 def test_rectangle_is_converted() -> None:
     odd = Rect(10.5, -20.25, 30, 40.5)
     assert (odd.centre, odd.middle) == (Point(25.5, 0), Point(25, 0))
+    places = [(10, 20), (39.9, 59.9), (9.9, 20), (10, 19.9), (40, 20), (10, 60)]
+    assert [BASE.contains(Point(*place)) for place in places] == [True] * 2 + [False] * 4
     assert odd.scaled(2) == Rect(21, -40.5, 60, 81)
     assert odd.whole() == Rect(10, -21, 31, 42)
     assert Rect(3, 4, 0, 0).whole() == Rect(3, 4, 1, 1)
     assert BASE.in_image_of(Rect(5, 10, 50, 90), 100) == Rect(10, 20, 60, 80)
     assert odd.as_data() == {"x": 10.5, "y": -20.25, "width": 30, "height": 40.5}
-    assert str(Point(2.0, 1.23456).as_data()) == "{'x': 2, 'y': 1.235}"
+    assert str(Point(0.0, 1.23456).as_data()) == "{'x': 0, 'y': 1.235}"
     assert rect_around([BASE, odd, Rect(0, 50, 5, 20)]) == Rect(0, -20.25, 40.5, 90.25)
 
 

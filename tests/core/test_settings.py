@@ -27,8 +27,10 @@ from peekaboo_min.core.settings import (
         ({"PEEKABOO_TTL_SECONDS": "0"}, "ttl_seconds", 0),
         ({"PEEKABOO_READONLY": "YES"}, "is_read_only", True),
         ({"PEEKABOO_READONLY": "off"}, "is_read_only", False),
+        ({"PEEKABOO_READONLY": "true"}, "is_read_only", True),
+        ({"PEEKABOO_ALWAYS_LOAD": "False"}, "always_load", False),
         ({"PEEKABOO_AI_TIMEOUT": "1.5"}, "ai_timeout_s", 1.5),
-        ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": "k"}, "gemini_key", "k"),
+        ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": " k "}, "gemini_key", "k"),
         ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": ""}, "gemini_key", "g"),
     ],
 )
@@ -36,6 +38,12 @@ def test_settings_variable_is_converted_to_its_type(environ: dict[str, str], nam
     read = read_settings(environ)
     others = read._replace(**{name: VARIABLES[name].default})
     assert (getattr(read, name), others) == (value, read_settings({}))
+
+
+def test_settings_variable_of_a_wrong_value_is_an_error() -> None:
+    wrong = {"TTL_SECONDS": "-1", "AI_MAX_TOKENS": "1.5", "AI_TIMEOUT": "inf", "READONLY": "2"}
+    for name, value in wrong.items():
+        assert f"PEEKABOO_{name} is '{value}'" in error_of(read_settings, {f"PEEKABOO_{name}": value}).message
 
 
 @pytest.mark.parametrize(
@@ -65,18 +73,22 @@ def test_env_file_of_a_deleted_working_folder_is_absent(
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert settings_with_env_file() == settings()
+    assert _read_env_file(tmp_path) == {}, "a virtual environment may have this name"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "key"), [("GEMINI_API_KEY", " ", "abc"), ("GOOGLE_API_KEY", "mine", "mine")]
-)
 def test_env_file_is_hidden_by_a_variable_or_its_alias_unless_it_is_empty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, key: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".env").write_text("GEMINI_API_KEY=abc")
+    text = "GEMINI_API_KEY=abc\nOPENAI_API_KEY=def\nANTHROPIC_API_KEY=ghi\nKEYNOTE_THEME=Black"
+    (tmp_path / ".env").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(name, value)
-    assert settings_with_env_file().gemini_key == key
+    for name, value in {"GOOGLE_API_KEY": "mine", "OPENAI_API_KEY": " ", "KEYNOTE_THEME": "White"}.items():
+        monkeypatch.setenv(name, value)
+    read = settings_with_env_file()
+    keys = read.gemini_key, read.openai_key, read.anthropic_key
+    assert (*keys, read.keynote_theme) == ("mine", "def", "ghi", "White")
+    module.forget_environment()
+    assert settings().openai_key == ""
 
 
 def test_child_gets_no_relative_folder_and_no_cli_path(environment: Callable[..., None]) -> None:
@@ -89,6 +101,8 @@ def test_child_gets_no_relative_folder_and_no_cli_path(environment: Callable[...
 
 def test_changed_environment_is_read_again(environment: Callable[..., None]) -> None:
     environment(LC_ALL="de_DE.UTF-8", PEEKABOO_DESKTOP="MacOS", OPENAI_API_KEY="sk-secret")
+    environment(PEEKABOO_MCP_CONSOLE_LOGGING="1", PEEKABOO_LOG_LEVEL="WARN")
+    assert module.ignored_variables() == {}
     assert (module.user_language(), module.platform_name()) == ("de", "macos")
     assert "sk-secret" not in repr(settings()) and "PEEKABOO_DESKTOP" in repr(settings())
     module.change_environment(LC_ALL="", PEEKABOO_DESKTOP="x11")
