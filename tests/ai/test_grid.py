@@ -89,6 +89,7 @@ FRACTIONS = "look like fractions"
         (PIXELS, (800, 600), (0, 0), ""),
         (PIXELS, (800, 600), (0.5, 0), FRACTIONS),
         (PIXELS, (800, 600), (0.5, 250.5), ""),
+        (PIXELS, (800, 600), (1, 0.5), ""),
         (THOUSANDTHS, (554, 388), (1000, 1000), ""),
         (THOUSANDTHS, (554, 388), (1000.5, 0), "x is 1000.5, outside the grid of 1000x1000"),
     ],

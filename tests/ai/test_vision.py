@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Optional
+from unittest.mock import Mock
 
 import pytest
 from fake_ai import MODELS, FakeAI, Reply, picture, script
@@ -28,7 +29,7 @@ from peekaboo_min.core.settings import settings
 from peekaboo_min.desktop.images import fit, load_image, resized
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.image_files import sniff_image
-from peekaboo_min.system.web import ask_json
+from peekaboo_min.system.web import WebError, ask_json
 
 VENDORS = {name: vendor.default_model for name, vendor in providers.VENDORS.items()}
 EVERY = pytest.mark.parametrize("vendor", VENDORS)
@@ -92,7 +93,7 @@ def base_variable(vendor: str) -> str:
 
 
 def test_providers_are_read_with_their_default_models() -> None:
-    read = client.parse_providers("ollama,openai/;gemini, OpenAI / gpt-4o ,grok/4,ocr")
+    read = client.parse_providers("ollama,openai/;gemini, OpenAI / gpt-4o ,grok/4,ocr, ")
     names = ["ollama/qwen3-vl:8b", "openai/gpt-5.4-mini", "gemini/gemini-3.6-flash", "openai/gpt-4o"]
     assert [choice.name for choice in read] == [*names, "grok/4", "ocr/local"]
 
@@ -107,7 +108,19 @@ NO_GROK = "there is no provider 'grok'; the providers are ollama, openai, gemini
 def test_provider_that_is_asked_for_is_not_probed(environment: Env) -> None:
     environment(PEEKABOO_AI_PROVIDERS="ollama/llava:7b,openai/gpt-4o,openai/o3", OPENAI_API_KEY="x")
     assert choose_provider("openai") == ModelChoice("openai", "gpt-4o")
-    assert choose_provider("OpenAI", "gpt-5.5") == ModelChoice("openai", "gpt-5.5")
+    assert choose_provider(" OpenAI ", "gpt-5.5") == ModelChoice("openai", "gpt-5.5")
+    assert error_of(choose_provider, "gemini").hint == "it enables ollama, openai"
+    assert "more than one model" in error_of(choose_model, "openai/a;ocr").message
+
+
+def test_provider_auto_takes_an_ollama_that_lists_nothing_and_passes_over_none_that_fails(
+    environment: Env, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(PEEKABOO_AI_PROVIDERS="ollama/llava,ocr")
+    shown = Mock(side_effect=[{}, {"capabilities": []}, [1], WebError("status", "", 500)])
+    monkeypatch.setattr(providers, "ask_json", shown)
+    assert {choose_provider().provider for _ in range(3)} == {"ollama"}
+    assert "a server error (500)" in error_of(choose_provider).message
 
 
 def test_provider_auto_is_the_first_that_is_operational(ai: FakeAI, environment: Env) -> None:
@@ -178,6 +191,7 @@ def test_provider_status_covers_every_provider_and_asks_no_cloud(ai: FakeAI, env
 def test_gemini_model_is_quoted_in_the_address(ai: FakeAI, ask: Ask) -> None:
     error_of(ask, "gemini", "a/b?c=d")
     assert (ai.requests[-1].query, ai.requests[-1].is_question) == ({}, True)
+    assert ai.requests[-1].path == "/v1beta/models/a%2Fb%3Fc%3Dd:generateContent"
 
 
 PNG = base64.b64encode(picture("png", 64, 64)).decode()
@@ -189,6 +203,7 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "answer", "strict": Tru
 OPENAI_PARTS = [{"type": "text", "text": PROMPT}, {"type": "image_url", "image_url": URL}]
 GEMINI_PARTS = [{"text": "What?"}, {"inlineData": {"mimeType": "image/png", "data": PNG}}]
 ANTHROPIC_PARTS = [{"type": "text", "text": "What?"}, {"type": "image", "source": SOURCE}]
+GEMINI_A = {"content": {"parts": [{}, {"text": "A"}]}, "finishReason": "STOP"}
 SYSTEM = {"role": "system", "content": "Look."}
 # each vendor's documented request; OpenAI's is the one for compatible servers
 BODIES: dict[str, dict[str, Any]] = {
@@ -307,25 +322,32 @@ def test_model_has_the_time_that_is_set_and_three_seconds_for_a_probe(
     ask("openai", timeout_s=70)
     environment(**ai.env("ollama", "llava"))
     choose_provider()
-    assert [round(each) for each in seconds] == [120, 119, 500, 70, 3]
+    with time_budget(2):
+        choose_provider()
+    assert [round(each) for each in seconds] == [120, 119, 500, 70, 3, 2]
 
 
 @EVERY
 def test_model_that_thinks_answers_without_its_thoughts(ai: FakeAI, ask: Ask, vendor: str) -> None:
     thinking = Reply("A window.", thinking="Hm.", pieces=3)
     again = "<think>\nHm.\n</think> <think>Hm.</think>\n\nA window: </think>."
-    ai.brain = script([thinking, again, "<think>Hm.</think>\n"])
+    ai.brain = script([thinking, again, "<think>Hm.</think>\n", " \n"])
     assert [ask(vendor).text for _ in range(2)] == ["A window.", "A window: </think>."]
-    assert error_of(ask, vendor).message.endswith("sent no complete answer: it is empty")
+    messages = {error_of(ask, vendor).message.split(" ", 1)[1] for _ in range(2)}
+    assert messages == {"sent no complete answer: it is empty"}
 
 
 @pytest.mark.parametrize(
     ("vendor", "reply"),
     [
         ("ollama", {"response": "A"}),
-        ("openai", {"choices": [{"message": {"content": [{"type": "refs"}, {"text": "A"}]}}]}),
-        ("gemini", {"candidates": [{"content": {"parts": [{}, {"text": "A"}]}, "finishReason": "STOP"}]}),
-        ("anthropic", {"content": [{"type": "text", "text": None}, {"type": "text", "text": "A"}]}),
+        (
+            "openai",
+            {"choices": [{"message": {"content": [{}, {"text": "A"}]}}], "error": None, "usage": None},
+        ),
+        ("gemini", {"candidates": [GEMINI_A], "promptFeedback": None, "usageMetadata": None}),
+        ("gemini", {"candidates": [GEMINI_A]}),
+        ("anthropic", {"usage": None, "content": [{"type": "text", "text": text} for text in (None, "A")]}),
     ],
 )
 def test_answer_without_token_counts_is_read(ai: FakeAI, ask: Ask, vendor: str, reply: Any) -> None:
@@ -448,6 +470,8 @@ NO_JSON = "sent a reply that is not JSON"
 OTHER_FORM = "sent an answer that does not follow its API"
 OTHER_BODIES = ("[]", "{}", '{"choices": []}', '{"candidates": [3]}')
 LONG = "a b " * 101
+FULL = "model_context_window_exceeded"
+BLIND = ("missing data required for image", "only supports text", "not a multimodal", "n't support vision")
 # A failure and its options, parts of the message and the hint, and how often the model is asked.
 FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("wrong_key", {}, "rejected the key: {refusal}", "check {key}", 1),
@@ -467,6 +491,8 @@ FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("malformed_json", {"status": 502, "text": "N\xe3o"}, "error (502): N\ufffdo", "try again later", 4),
     ("malformed_json", {"status": 502, "text": "\n<html>"}, "a server error (502)", "try again later", 4),
     ("malformed_json", {"status": 502, "text": "[]"}, "a server error (502)", "try again later", 4),
+    *(("server_error", {"status": 400, "text": text}, "not accept images: ", "such as", 1) for text in BLIND),
+    ("server_error", {"status": 400, "text": "Your credit balance is low"}, "billing required: ", "plan", 1),
     ("malformed_json", {"status": 300}, "redirects to another address", "check {base}", 1),
     ("redirect", {}, "redirects to {host}; redirects are not followed", "check {base}", 1),
     ("huge", {}, "sent more than 16777216 bytes", "check {base}", 1),
@@ -505,13 +531,17 @@ def test_ask_model_reports_a_failure_and_retries_what_may_pass(
         ("gemini", "refused", "sent no complete answer: SAFETY"),
         ("gemini", "blocked", "sent no complete answer: PROHIBITED_CONTENT"),
         ("anthropic", "refused", "sent no complete answer: refusal"),
+        ("openai", {"choices": [{"message": {"refusal": "No \x1b[2J"}}]}, "sent no complete answer: No  [2J"),
+        ("gemini", {"candidates": [{"content": None, "finishReason": "X"}]}, "sent no complete answer: X"),
+        ("anthropic", {"content": [], "stop_reason": FULL}, f"sent no complete answer: {FULL}"),
         ("anthropic", "blocked", "rejected the request (400): Output blocked by content filtering policy"),
     ],
 )
 def test_ask_model_reports_a_models_refusal(
-    ai: FakeAI, ask: Ask, vendor: str, failure: str, reason: str
+    ai: FakeAI, ask: Ask, vendor: str, failure: Any, reason: str
 ) -> None:
-    ai.fail_with(failure)
+    is_reply = isinstance(failure, dict)
+    ai.fail_with("malformed_json" if is_reply else failure, text=json.dumps(failure) if is_reply else "")
     wrong = error_of(ask, vendor)
     assert wrong.message.split(" ", 1)[1] == reason
     assert "choose another provider" in wrong.hint
@@ -552,10 +582,10 @@ def test_ask_model_waits_as_long_as_the_vendor_asks(
 def test_ask_model_waits_longer_each_time_and_never_past_its_time(
     ai: FakeAI, ask: Ask, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ai.fail_with("overloaded", times=2)
+    ai.fail_with("overloaded", times=3)
     ask("anthropic")
-    first, second = pauses
-    assert 0.5 <= first <= 0.75 < 1.0 <= second <= 1.5
+    first, second, third = pauses
+    assert 0.5 <= first <= 0.75 < 1.0 <= second <= 1.5 < 2.0 <= third <= 3.0
     pauses.clear()
     ai.fail_with("overloaded", times=None)
     monkeypatch.setattr(client, "_FIRST_PAUSE_S", 60)  # at most 90 with its jitter, and then twice as much
@@ -569,6 +599,12 @@ def test_ask_model_leaves_a_model_that_takes_too_long(ai: FakeAI, ask: Ask, fail
     wrong = error_of(ask, "anthropic", timeout_s=0.4)
     assert "did not answer within 0.4 seconds" in wrong.message and "PEEKABOO_AI_TIMEOUT" in wrong.hint
     assert len(ai.questions) == 1
+
+
+@pytest.mark.parametrize("vendor", ["ollama", "openai"])
+def test_ask_model_without_time_left_does_not_take_the_usual_time(ai: FakeAI, ask: Ask, vendor: str) -> None:
+    ai.fail_with("stalled")
+    assert "did not answer within 0.001 seconds" in error_of(ask, vendor, timeout_s=0).message
 
 
 def test_ask_model_leaves_the_model_when_it_is_cancelled(ai: FakeAI, ask: Ask) -> None:
@@ -652,6 +688,7 @@ def test_analyze_by_ocr_reads_the_text_without_a_key_or_a_network(environment: E
     result = analyze_file(OcrDesktop(("Hello", "", "w\u202eorld", "x" * 1001)), path, "Read the text.")
     assert (result.text, result.data["model_used"]) == ("Hello\nw orld\n" + "x" * 1000, "ocr/local")
     assert analyze_file(OcrDesktop(), path, "").text == "No text was found in this image."
+    assert ask_model(OcrDesktop(("A",)), [an_image()] * 2, "", choice=choose_model("ocr")).text == "A\nA"
 
 
 @pytest.mark.parametrize(("count", "schema"), [(0, None), (1, SCHEMA)])
