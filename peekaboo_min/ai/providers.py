@@ -271,7 +271,7 @@ def explain(vendor: Vendor, model: str, error: WebError) -> tuple[PeekabooError,
     failure = f"{error.kind} {error.status} {error.body}"
     # search Python's text of the parsed body, because Gemini nests `"retryDelay": "7s"` in a list of details
     delay = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", failure)
-    delay_s = float(delay[1]) if delay else error.retry_after_s or 0.0
+    delay_s = float(delay[1]) if delay else max(0.0, error.retry_after_s or 0.0)  # NaN becomes 0
     names = {
         "model": model,
         "default": vendor.default_model,

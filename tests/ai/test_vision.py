@@ -479,6 +479,7 @@ FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("missing_model", {}, "has no model {model}: ", "{get_model}, or check {base}", 1),
     ("rate_limited", {"retry_after": 3600}, "too many requests: {refusal}", "wait 3600 seconds, or", 1),
     ("rate_limited", {}, "refused: too many requests: {refusal}", "wait a while, or", 4),
+    ("rate_limited", {"retry_after": float("nan")}, "refused: too many requests", "wait a while, or", 4),
     ("rate_limited", {"text": "insufficient_quota"}, "billing required: insuff", "check your plan", 1),
     ("server_error", {"status": 402}, "refused: billing required: An internal", "check your plan", 1),
     ("server_error", {}, "failed with a server error (500): An internal error", "try again later", 4),
