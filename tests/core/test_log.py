@@ -87,6 +87,14 @@ def test_server_log_that_is_a_link_is_refused(linked: Path, capsys: pytest.Captu
     assert not linked.exists()
 
 
+def test_log_with_a_hard_link_is_refused_and_closed(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    os.link(tmp_path / "log", tmp_path / "other")
+    before = os.listdir("/proc/self/fd")
+    assert error_of(append_line, tmp_path / "log", "a line").code is ErrorCode.FILE_IO_ERROR
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_audit_and_agent_log_that_is_a_link_is_refused(linked: Path) -> None:
     assert error_of(write_audit_line, "click", {"window_id": 7}).code is ErrorCode.FILE_IO_ERROR
     error = error_of(write_agent_line, linked.with_name("log"), "client", "a line")

@@ -83,7 +83,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripted]:
 
 
 def success(**data: Any) -> dict[str, Any]:
-    return {"success": True, "data": data, "debug_logs": []}
+    return {"success": True, "data": data, "error": None, "debug_logs": []}
 
 
 def apps(*rows: Any) -> dict[str, Any]:
@@ -243,8 +243,12 @@ def test_delegation_logs_stderr_and_the_debug_logs(scripted: Scripted) -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 18])
 def test_delegation_relays_an_error_with_its_details(scripted: Scripted, code: int) -> None:
-    details = {"message": "No application\u202e 'Zzz'.", "details": "Available applications: A, B\x1b"}
-    reply = {"success": False, "error": {"code": "APP_NOT_FOUND", **details}, "debug_logs": ["looked"]}
+    error = {
+        "code": "APP_NOT_FOUND",
+        "message": "No application\u202e 'Zzz'.",
+        "details": "Available applications: A, B\x1b",
+    }
+    reply = {"success": False, "data": None, "error": error, "debug_logs": ["looked"]}
     answer = refused(scripted.call("list", reply, code, app="Zzz"))
     text = "No application  'Zzz'. (Available applications: A, B)"
     assert answer == {"code": "APP_NOT_FOUND", "said": text}

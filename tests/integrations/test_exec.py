@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -28,7 +29,7 @@ exec sh -c "$1"
 @pytest.fixture
 def shell(mac: FakeMac, tmp_path: Path) -> Program:
     path = executable(tmp_path / "cli" / "peekaboo", BREWED)
-    return InProcessProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
+    return InProcessProgram(mac_environment(mac, PEEKABOO_CLI_PATH=os.path.relpath(path)))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_exec_keeps_the_output_from_before_a_timeout(shell: Program, tmp_path: P
     # spec: "`timeout_seconds` (optional) `number`: process timeout"
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "work").mkdir()
-    line = f"echo halfway; echo err >&2; cp {shlex.quote(str(tmp_path))}/a.png b.png; exec sleep 600"
+    line = f"echo halfway; echo err >&2; cat {shlex.quote(str(tmp_path))}/a.png >b.png; exec sleep 600"
     argv = ["exec", "--timeout-seconds", "3", "--cwd", tmp_path / "work"]
     done, as_json = in_parallel(
         lambda options: shell.run(*argv, *options), [["--", line], ["--json", "--", line]]

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional
 from unittest.mock import ANY
 
 import pytest
+from fake_ai import picture
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
 from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Program, need, wait_for
@@ -382,15 +383,18 @@ def test_keynote_image_is_written_only_to_the_given_path(
     refusals = [*[f"INVALID_ARGUMENT: {no_name}"] * 2, f"FILE_IO_ERROR: {no_image}"]
     assert caller.call(OPEN, *calls[:3])[1:] == refusals
     assert notes.read_text() == "not a picture" and "export" not in caller.scripts()
-    (mac.home / "c.png").touch(0o640)
+    real, link = mac.folder / "real.png", mac.home / "c.png"
+    real.write_bytes(picture())
+    real.chmod(0o640)
+    link.symlink_to(real)
     assert caller.call(*calls[3:], SCREENSHOT_PATH=str(target)) == [
         f"SCREENSHOT_SAVED: path={target}",
-        f"SCREENSHOT_SAVED: path={mac.home / 'c.png'}",
+        f"SCREENSHOT_SAVED: path={link}",
     ]
-    assert image_size(target) == image_size(mac.home / "c.png") == (1920, 1080)
-    modes = [path.stat().st_mode & 0o777 for path in (target, mac.home / "c.png")]
+    assert image_size(target) == image_size(real) == (1920, 1080) and link.is_symlink()
+    modes = [path.stat().st_mode & 0o777 for path in (target, real)]
     assert modes == [0o600, 0o640], "an existing file keeps its permissions"
-    assert [path for path, _ in saved_images()][:2] == [mac.home / "c.png", target], "a server offers them"
+    assert [path for path, _ in saved_images()][:2] == [real, target], "a server offers them"
     (mac.folder / ".env").write_text(f"SCREENSHOT_PATH={mac.folder / 'd.png'}\n")
     monkeypatch.chdir(mac.folder)
     assert caller.shell.run("keynote", "screenshot", "").out == f"SCREENSHOT_SAVED: path={mac.folder}/d.png\n"
