@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from samples import error_of
 from worlds import need
 
 from peekaboo_min.core.errors import PeekabooError
@@ -16,7 +17,7 @@ from peekaboo_min.system.bitmaps import Bitmap, changed_rect, read_bitmap
 from peekaboo_min.system.image_files import model_size, read_image_info, sniff_image, whole_image
 from peekaboo_min.system.saved_images import prepare_target
 
-JPEG_HEAD = b"\xff\xd8\xff\xe0\x00\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc4\x00\x04\0\0\xff\xff\xc2\x00\x11\x08"
+JPEG_HEAD = b"\xff\xd8\xff\xe0\x00\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc4\x00\x04\0\0\xff\xff\xc1\x00\x11\x08"
 WEBP = b"RIFF\0\0\0\0WEBP"
 WEBP_SIZE = (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
 
@@ -26,7 +27,7 @@ WEBP_SIZE = (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
     [
         ("png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0", 24),
         ("jpg", JPEG_HEAD + struct.pack(">HH", 480, 640) + b"\x03", len(JPEG_HEAD) + 4),
-        ("gif", b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0\0\0", 10),
+        ("gif", b"GIF87a" + struct.pack("<HH", 640, 480) + b"\0\0\0", 10),
         ("webp", WEBP + b"VP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640 | 0x4000, 480), 30),
         ("webp", WEBP + b"VP8L\0\0\0\0\x2f" + struct.pack("<I", 639 | 479 << 14), 25),
         ("webp", WEBP + b"VP8X\x0a\0\0\0\0\0\0\0" + WEBP_SIZE, 30),
@@ -41,7 +42,15 @@ def test_sniff_image_needs_the_whole_header(kind: str, data: bytes, needed: int)
 
 
 @pytest.mark.parametrize(
-    "data", [b"RIFF\0\0\0\0WAVEfmt ", b"\xff\xd8\xff" * 40, b"BM" + b"\0" * 60, b"BMW and other cars " * 3]
+    "data",
+    [
+        b"GIF89a\1\0\0\0",
+        b"GIF89a\0\0\1\0",
+        b"RIFF\0\0\0\0WAVEfmt ",
+        b"\xff\xd8\xff" * 40,
+        b"BM" + b"\0" * 60,
+        b"BMW and other cars " * 3,
+    ],
 )
 def test_sniff_image_of_other_data_is_none(data: bytes) -> None:
     assert sniff_image(data) is None
@@ -131,3 +140,21 @@ def test_changed_rect_of_a_tiny_window_is_none() -> None:
 def test_changed_rect_of_a_window_that_grew_is_the_whole_window() -> None:
     before, after = (Bitmap(100, 3, (bytes(300),) * height) for height in (100, 120))
     assert changed_rect(before, after) == Rect(0, 0, 100, 120)
+
+
+def test_bitmap_of_32_bits_is_read_only_if_it_is_complete() -> None:
+    header = b"BM" + b"\0" * 8 + struct.pack("<IIiiHHI", 54, 40, 1, -2, 1, 32, 3) + b"\0" * 20
+    assert read_bitmap(header + b"abcdefgh") == Bitmap(1, 4, (b"abcd", b"efgh"))
+    for data in (header + b"abcdefg", header[:20], b""):
+        assert error_of(read_bitmap, data).hint == "try again"
+
+
+def test_part_of_a_bitmap_has_every_pixel_that_the_box_touches() -> None:
+    bitmap = Bitmap(5, 1, (b"abcde", b"fghij"))
+    parts = [bitmap.cropped(box, 4) for box in (Rect(1, 0, 1, 1), Rect(3, 0, 2, 0.5))]
+    assert parts == [Bitmap(2, 1, (b"bc", b"gh")), Bitmap(2, 1, (b"de",))]
+
+
+def test_bitmap_of_one_colour_has_it_in_every_row_and_column() -> None:
+    rows = [(b"aa", b"aa"), (b"aa", b"bb"), (b"ab", b"ab")]
+    assert [Bitmap(2, 1, row).is_of_one_colour for row in rows] == [True, False, False]
