@@ -66,7 +66,7 @@ def test_private_folder_that_others_can_write_to_is_refused(line: str, tmp_path:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     subprocess.run(["sh", "-c", line, "sh", temporary_folder(), tmp_path / "elsewhere"], check=True)
     error = error_of(temporary_folder)
-    assert error.code is ErrorCode.FILE_IO_ERROR and error.hint
+    assert error.code is ErrorCode.FILE_IO_ERROR and ("set TMPDIR" in error.hint or "touch" in line)
 
 
 def test_state_folder_without_a_home_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_state_folder_without_a_home_says_what_to_set(monkeypatch: pytest.Monkey
     assert error_of(state_folder).hint == "write it without ~ and control characters, or set HOME"
 
 
-def test_sweep_keeps_fresh_and_used_files() -> None:
+def test_sweep_keeps_fresh_and_used_files(environment: Callable[..., None]) -> None:
     folder = temporary_folder()
     for name in ("fresh.png", "old.png", "read.png"):
         (folder / name).write_bytes(b"x")
@@ -92,6 +92,9 @@ def test_sweep_keeps_fresh_and_used_files() -> None:
         fcntl.flock(picture, fcntl.LOCK_SH)
         for name in ("old.png", "exec_old", "pipe", "read.png", used.name):
             os.utime(folder / name, (0, 0))
+        environment(PEEKABOO_TTL_SECONDS="0")
+        assert sweep() == 0, "images are kept for ever"
+        environment(PEEKABOO_TTL_SECONDS="600")
         assert sweep() == 3
         assert {path.name for path in folder.iterdir()} == {"fresh.png", "read.png", used.name}
         assert sweep(0) == 1 and (used / "shot.png").exists()
@@ -119,6 +122,7 @@ def test_sweep_deletes_files_of_a_clock_that_was_set_back(
     assert (sweep(600), sweep(600), image.exists(), own.stat().st_mtime) == (0, 0, True, written)
     os.utime(image, (image.stat().st_atime, image.stat().st_mtime - 601))  # as if it were older
     assert sweep(600) == 1
+    assert (sweep(0), own.exists()) == (1, True), "the link is deleted, not its file"
 
 
 @pytest.fixture
@@ -141,6 +145,13 @@ def test_remove_all_accepts_that_another_process_deletes_a_file(
 
     monkeypatch.setattr(files_module, "_delete_unused", delete_twice)
     assert remove_all([], []) == []
+
+
+def test_remove_all_keeps_the_stop_file(lock: Path, environment: Callable[..., None]) -> None:
+    stop = temporary_folder() / "STOP"
+    stop.touch()
+    environment(PEEKABOO_STOP_FILE=str(stop))
+    assert remove_all([], []) == [stop]
 
 
 def test_remove_all_keeps_a_folder_in_the_place_of_a_file(lock: Path, tmp_path: Path) -> None:
