@@ -6,11 +6,15 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ssl import SSLCertVerificationError
+from unittest.mock import Mock
+from urllib.error import URLError
 
 import pytest
 from worlds import PATIENCE_S
 
-from peekaboo_min.system.web import WebError, ask_json, host_of
+from peekaboo_min.system import web
+from peekaboo_min.system.web import WebError, ask_json, error_text, host_of, is_local_address, is_loopback
 
 
 @contextmanager
@@ -54,7 +58,7 @@ def web_error(url: str, **headers: str) -> WebError:
 )
 def test_ask_json_of_a_malformed_answer_is_an_error_with_its_kind(answer: bytes, kind: str) -> None:
     with answering(answer) as (url, _):
-        error = web_error(url)
+        error = web_error(url.replace("http", "HTTP"))
     assert (error.kind, error.retry_after_s, error.body or "") == (kind, None, "")
 
 
@@ -69,10 +73,10 @@ def test_host_of_names_no_secrets(url: str, host: str) -> None:
 def test_proxy_gets_the_whole_address_and_its_own_login(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(OK + b"Content-Length: 2\r\n\r\n{}") as (proxy, received):
         monkeypatch.setenv("http_proxy", proxy.replace("//", "//ann:p%40ss@"))
-        assert ask_json("http://models.invalid/x?y=1", headers={"X-Key": "k"}, timeout_s=PATIENCE_S) == {}
+        assert ask_json("http://models.internal/x?y=1", headers={"X-Key": "k"}, timeout_s=PATIENCE_S) == {}
     first, *headers = received[0].decode().split("\r\n")
-    assert first == "GET http://models.invalid/x?y=1 HTTP/1.1"
-    assert {"Host: models.invalid", "Proxy-Authorization: Basic YW5uOnBAc3M=", "X-Key: k"} <= set(headers)
+    assert first == "GET http://models.internal/x?y=1 HTTP/1.1"
+    assert {"Host: models.internal", "Proxy-Authorization: Basic YW5uOnBAc3M=", "X-Key: k"} <= set(headers)
 
 
 def test_proxy_of_a_secret_connection_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +89,25 @@ def test_proxy_of_a_secret_connection_sees_no_key(monkeypatch: pytest.MonkeyPatc
 def test_proxy_with_a_broken_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:none")
     assert web_error("http://models.invalid/").message == "the address is not a plain http or https URL"
+
+
+def test_address_or_key_that_cannot_be_sent_is_invalid() -> None:
+    errors = [web_error("http://a..b/"), web_error("http://127.0.0.1:1/", key="\xeb")]
+    assert [error.kind for error in errors] == ["invalid"] * 2
+
+
+def test_untrusted_certificate_is_no_failure_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    untrusted = SSLCertVerificationError()
+    untrusted.verify_message = "self-signed"
+    monkeypatch.setattr(web, "_exchange", Mock(side_effect=URLError(untrusted)))
+    assert web_error("https://a.org/").message == "the certificate of a.org is not trusted: self-signed"
+
+
+def test_loopback_and_private_addresses_are_told_from_the_internet() -> None:
+    urls = [f"http://{host}/" for host in ("127.9.0.1", "[::1]", "nas.lan", "127.0.0.1.org")]
+    found = [(is_loopback(url), is_local_address(url)) for url in urls]
+    assert found == [(True, True), (True, True), (False, True), (False, False)]
+
+
+def test_error_text_is_the_first_text_that_is_not_empty() -> None:
+    assert [error_text(body) for body in ({"detail": "No."}, {"error": "", "message": "No."})] == ["No."] * 2
