@@ -15,7 +15,7 @@ _NAMED_AT_MOST = 10  # candidates in one error message
 # from _CLOSE_ENOUGH on it is taken for a misspelling (0.8: `Notas` for Notes; not 0.67: `com` for Chrome).
 _NEAR, _CLOSE_ENOUGH = 0.5, 0.7
 _BROWSER = r"firefox|navigator|chrom|safari|edge|brave|opera|vivaldi|librewolf|epiphany|\barc\b"
-X_CLIENT_BITS = 21  # the windows of one X client have the same id above these low bits
+X_CLIENT_BITS = 21  # one X client's windows have the same id above these bits; 19 if a server allows 1,024
 
 
 def is_worth_listing(window: Window) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple, Optional
 from ...core.call import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.settings import settings
-from ..matching import X_CLIENT_BITS
+from .. import matching
 
 UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
 _ANSWER_S = 5.0  # a server that does not answer for so long hangs
@@ -165,7 +165,8 @@ class XConnection:
         if accepted != 1:
             raise _no_display("the X server does not accept the cookie of the file that XAUTHORITY names")
         # resource_base: a free id, for a window or a record of ours
-        self.resource_base, vendor_length, screens, formats = struct.unpack_from("<4xI8xHxxBB", data)
+        self.resource_base, mask, vendor_length, screens, formats = struct.unpack_from("<4xII4xHxxBB", data)
+        matching.X_CLIENT_BITS = mask.bit_length()
         at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
         for _ in range(min(self.screen, screens - 1)):
             depths, at = data[at + 39], at + 40
@@ -371,4 +372,4 @@ def _cookie(address: Address) -> bytes:
 
 def is_same_client(window_id: int, other_id: int) -> bool:
     """Return True if one connection to the X server, and so one program, made both windows."""
-    return window_id >> X_CLIENT_BITS == other_id >> X_CLIENT_BITS
+    return window_id >> matching.X_CLIENT_BITS == other_id >> matching.X_CLIENT_BITS
