@@ -23,7 +23,7 @@ from worlds import bare_x_server, comes_true, wait_for
 from peekaboo_min.core.call import time_budget, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import App, Display, Rect, Scene, Window
-from peekaboo_min.desktop import keys
+from peekaboo_min.desktop import keys, matching
 from peekaboo_min.desktop.matching import blocking_dialog, foreign_menu, open_menu
 from peekaboo_min.desktop.x11 import backend
 from peekaboo_min.desktop.x11 import windows as x11
@@ -33,6 +33,7 @@ from peekaboo_min.desktop.x11.connection import (
     Reply,
     XConnection,
     _cookie,
+    is_same_client,
     request,
     x11_session,
     x_connection,
@@ -62,6 +63,7 @@ PAUSES = {
     ("aab", 50): [0, 50, 50],
     ("21*2=", 0): [0, 0, 0, 120, 0],  # a calculator loses a key that repeats too soon
     ("11+1", 20): [0, 120, 20, 100],
+    ("~/a\n", 0): [0, 0, 0, 300],  # GTK 3 loads the folder, and loses an early return
     ("21" * 51, 0): [0] * 102,
 }
 
@@ -345,6 +347,16 @@ def test_windows_that_the_manager_does_not_list_are_decorations(client_on: Calla
         )
 
 
+def test_clients_of_a_server_for_1024_of_them_are_told_apart(
+    environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "X_CLIENT_BITS", 21)  # it is 21 again after the test
+    with bare_x_server(options=("-maxclients", "1024")) as display:
+        environment(DISPLAY=display)
+        with x_connection():
+            assert not is_same_client(0x200000, 0x280000)
+
+
 def test_windows_are_found_in_the_tree(client_on: Callable[[str], XWitness]) -> None:
     place = {"x": 10, "y": 10, "w": 90, "h": 80}
     with bare_x_server() as display:
@@ -499,7 +511,11 @@ def test_display_without_a_colon_is_explained(environment: Callable[..., None]) 
 
 def greeting(vendor: bytes = b"Foreign") -> bytes:
     """Return a server's first reply: it has two screens, each with one depth, which has one visual."""
-    info = struct.pack("<4xI8xHxxBB10x", 1 << 21, len(vendor), 2, 2) + vendor + bytes(-len(vendor) % 4 + 16)
+    info = (
+        struct.pack("<4xII4xHxxBB10x", 1 << 21, (1 << 21) - 1, len(vendor), 2, 2)
+        + vendor
+        + bytes(-len(vendor) % 4 + 16)
+    )
     info += b"".join(struct.pack("<I35xBxxH28x", root_id, 1, 1) for root_id in (50, 60))
     return struct.pack("<BxxxxxH", 1, len(info) // 4) + info
 

@@ -83,6 +83,8 @@ def pauses_in(text: str, delay_s: float = 0.0) -> list[float]:
             seconds = max(seconds, _NEXT_S)
         if is_calculation and character in pressed_at:
             seconds = max(seconds, pressed_at[character] + _AGAIN_S - now)
+        if character == "\n" and re.fullmatch(r"[~/].*\n", text):  # GTK 3 loads the folder of a typed path
+            seconds = max(seconds, 0.3)
         pauses.append(seconds)
         pressed_at[character] = now = now + seconds
     return pauses
