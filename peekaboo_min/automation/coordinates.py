@@ -87,7 +87,7 @@ def find_region(
         if screenshot_id is not None:
             raise invalid("a screenshot_id is given without a region", "omit it, or add the region")
         return None
-    if len(region) != 4 or min(region[2:]) <= 0:
+    if len(region) != 4 or min(region[2:]) <= 0 or max(map(abs, region)) > 1e9:
         raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
     record = find_record(session, window, screenshot_id)
     width, height = record.image_width, record.image_height
