@@ -241,6 +241,11 @@ def test_delegation_logs_stderr_and_the_debug_logs(scripted: Scripted) -> None:
     assert json.loads(command.split(": ", 1)[1])[1:] == ["list", "apps", "--json-output"]
 
 
+def test_delegation_leaves_a_question_to_our_own_code(scripted: Scripted) -> None:
+    scripted.call("image", success(), question="What is this?")
+    assert scripted.argv == []
+
+
 @pytest.mark.parametrize("code", [0, 1, 18])
 def test_delegation_relays_an_error_with_its_details(scripted: Scripted, code: int) -> None:
     error = {

@@ -64,7 +64,8 @@ def test_whole_image_of_a_truncated_image_is_none(tmp_path: Path, kind: str) -> 
     if subprocess.run(argv, capture_output=True).returncode and kind == "webp":
         pytest.skip("this ImageMagick writes no webp")
     data, info = path.read_bytes(), ImageInfo(kind, 120, 90)
-    assert (read_image_info(path), whole_image(data)) == (info, info)
+    longer = data + b"\n" * (kind != "gif")  # some cameras append bytes
+    assert (read_image_info(path), whole_image(longer)) == (info, info)
     for length in (len(data) - 1, len(data) // 2, len(data) // 5):
         path.write_bytes(data[:length])
         assert (read_image_info(path), whole_image(data[:length])) == (None, None), length
