@@ -12345,7 +12345,7 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
         if (is_blank or is_zero) and not parameter.is_required and parameter.default is None:
             del given[parameter.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
-            with suppress(ValueError):  # pydantic reports invalid JSON
+            with suppress(ValueError, RecursionError):  # pydantic reports invalid JSON
                 given[parameter.name] = json.loads(value)
     return given
 
@@ -12373,7 +12373,7 @@ def _is_value(parameter: Parameter, item: Any) -> bool:
     if parameter.choices:
         return item in parameter.choices
     if parameter.type_ is float:
-        return type(item) in (int, float) and math.isfinite(item)
+        return type(item) in (int, float) and abs(item) <= 1e308
     return type(item) is parameter.type_  # isinstance would take True for a number
 
 
@@ -12879,7 +12879,7 @@ def run_steps_of_file(
         content = stdin.read() if file == "-" else absolute_path(file).read_bytes()
     try:
         steps = json.loads(content)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise invalid(f"{file} is not JSON: {e}", _STEP_HINT) from e
     return _run_steps(steps, _STEP_TOOLS, partial(screenshot, path=path) if path else None, takes_names=True)
 
@@ -13393,7 +13393,7 @@ def _relay(stdin: BinaryIO, stdout: BinaryIO, sdk: BinaryIO, discovery: dict[str
             stream = sdk
             is_start = is_start and b'"server/discover"' in line and b'"2026-07-28"' in line
             if is_start:
-                with suppress(ValueError, LookupError, TypeError):  # the SDK reports an invalid request
+                with suppress(ValueError, LookupError, TypeError, RecursionError):  # the SDK reports it
                     reply = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": discovery}
                     stream, line = stdout, json.dumps(reply).encode() + b"\n"
             stream.write(line)

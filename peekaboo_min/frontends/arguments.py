@@ -128,7 +128,7 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
         if (is_blank or is_zero) and not parameter.is_required and parameter.default is None:
             del given[parameter.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
-            with suppress(ValueError):  # pydantic reports invalid JSON
+            with suppress(ValueError, RecursionError):  # pydantic reports invalid JSON
                 given[parameter.name] = json.loads(value)
     return given
 
@@ -156,7 +156,7 @@ def _is_value(parameter: Parameter, item: Any) -> bool:
     if parameter.choices:
         return item in parameter.choices
     if parameter.type_ is float:
-        return type(item) in (int, float) and math.isfinite(item)
+        return type(item) in (int, float) and abs(item) <= 1e308
     return type(item) is parameter.type_  # isinstance would take True for a number
 
 

@@ -142,7 +142,7 @@ def run_steps_of_file(
         content = stdin.read() if file == "-" else absolute_path(file).read_bytes()
     try:
         steps = json.loads(content)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise invalid(f"{file} is not JSON: {e}", _STEP_HINT) from e
     return _run_steps(steps, _STEP_TOOLS, partial(screenshot, path=path) if path else None, takes_names=True)
 

@@ -99,7 +99,7 @@ def _relay(stdin: BinaryIO, stdout: BinaryIO, sdk: BinaryIO, discovery: dict[str
             stream = sdk
             is_start = is_start and b'"server/discover"' in line and b'"2026-07-28"' in line
             if is_start:
-                with suppress(ValueError, LookupError, TypeError):  # the SDK reports an invalid request
+                with suppress(ValueError, LookupError, TypeError, RecursionError):  # the SDK reports it
                     reply = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": discovery}
                     stream, line = stdout, json.dumps(reply).encode() + b"\n"
             stream.write(line)

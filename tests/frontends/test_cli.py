@@ -58,6 +58,7 @@ USAGE += [["click 7 1 \x1b[2J\udcff", "is not a number"]]
 ON_A_DISPLAY += [
     [f"type {2**70} x", "WINDOW_NOT_FOUND", str(2**70)],
     ["image --app \x1b[2J\udcff", "APP_NOT_FOUND", "is called"],  # not UTF-8
+    ["run-steps \x1b[2J", "FILE_IO_ERROR", "No such file"],
     [f"image --path {'x' * 300}.png", "FILE_IO_ERROR", "name too long"],
 ]
 
@@ -204,6 +205,7 @@ def test_help_shows_choices_and_can_precede_the_command(forked: Program) -> None
     assert "DIRECTION               {up,down,left,right} down shows" in forked.run("scroll", "--help").out
     assert "find-text WINDOW [TEXT] [options]" in forked.run("find-text", "--help").out
     assert "list apps" in forked.run("list", "--help").out
+    assert "sets to false: capture" in forked.run("screenshot-app-window", "--help").out
     assert forked.run("help", "click").out.startswith("usage: peekaboo-min click ")
 
 
@@ -240,6 +242,13 @@ def test_stdin_is_never_read(forked: Program, tmp_path: Path, empty_display: str
     (tmp_path / "stdin").write_text("windows\n" * 100)
     reading = in_shell(forked, f'exec <{tmp_path}/stdin; "$@" >/dev/null; cat', DISPLAY=empty_display)
     assert reading.run(*line.split()).out == "windows\n" * 100
+
+
+def test_steps_that_stdin_does_not_hold_are_refused(forked: Program, tmp_path: Path) -> None:
+    (tmp_path / "deep").write_text("[" * 100_000)
+    for source in ("<&-", f"<{tmp_path}/deep"):
+        done = in_shell(forked, f'exec "$@" {source}').run("run-steps", "-")
+        assert done.code == 2 and "- is not JSON: " in done.err, source
 
 
 @pytest.mark.parametrize(("line", "code"), [("--help", 0), ("windows --json", 0), ("nonsense --json", 2)])
@@ -365,6 +374,7 @@ def test_clean_never_deletes_the_users_log(forked: Program, tmp_path: Path, argv
     for named in (path, tmp_path / "tmp" / "link" / path.name):
         forked.data(*argv.split(), PEEKABOO_LOG_FILE=str(named))
         assert path.read_text() == "my own"
+    assert "is yours to delete" in forked.run("clean", "--all", PEEKABOO_LOG_FILE=str(path)).out
 
 
 def test_clean_all_leaves_only_the_users_files(forked: Program, tmp_path: Path, empty_display: str) -> None:

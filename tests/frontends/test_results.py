@@ -12,7 +12,7 @@ import pytest
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Result
 from peekaboo_min.core.text import outgoing_data
-from peekaboo_min.frontends.arguments import given_arguments, read_signature
+from peekaboo_min.frontends.arguments import checked_arguments, given_arguments, read_signature
 from peekaboo_min.frontends.server import error_message, success_message
 from peekaboo_min.tools.act_tools import click, focus_window, scroll, type_text
 from peekaboo_min.tools.capture_tools import image, screenshot_app_window
@@ -115,6 +115,7 @@ UNCHANGED: list[tuple[Any, dict[str, Any]]] = [
     (focus_window, {"window_id": 0}),
     (image, {"windowid": 0, "a": ""}),
     (scroll, {"x": 0, "y": 0}),
+    (click, {"modifiers": "[" * 100_000}),
 ]
 
 
@@ -132,3 +133,8 @@ UNCHANGED: list[tuple[Any, dict[str, Any]]] = [
 )
 def test_empty_arguments_of_strict_clients_count_as_absent(tool: Any, arguments: Any, given: Any) -> None:
     assert given_arguments(read_signature(tool), arguments) == given
+
+
+def test_number_that_no_float_can_hold_is_refused() -> None:
+    with pytest.raises(PeekabooError, match="x is 1000"):
+        checked_arguments(read_signature(click), {"window_id": 7, "x": 10**400, "y": 1})

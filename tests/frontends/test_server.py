@@ -110,6 +110,7 @@ def test_discover_is_answered_before_the_sdk_is_imported_and_like_by_the_sdk(tmp
 START = b'"server/discover", "2026-07-28"'
 JUNK = (
     START,
+    b"[" * 100_000 + START,
     b"[%s]" % START,
     b"",
     b"{}",
