@@ -195,6 +195,7 @@ def test_config_of_a_file_in_a_cache_needs_uv(tmp_path: Path, environment: dict[
 def test_config_without_a_display_notes_how_to_set_it(tmp_path: Path, environment: dict[str, str]) -> None:
     done = config(PACKAGE, environment, "cursor")
     assert "note: DISPLAY is not set here: run this in a terminal of the desktop, or with --" in done.err
+    assert block_of("cursor", done.out)["env"].keys() == {"XAUTHORITY"}
     with initialized("package", clean_environment(tmp_path)) as server:
         error = refused(server.call("list_windows"))
     assert error["code"] == "NO_GUI_SESSION" and "set DISPLAY in this server's configuration" in error["said"]
