@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
+from scripted import ScriptedDesktop
 from tk_windows import FORM_COLOUR, pixels_of, programs_by, window_titled
 from worlds import Form, OpenForm, Program, wait_for
 
 from peekaboo_min.system import files
 from peekaboo_min.system.image_files import read_image_info
+from peekaboo_min.tools.capture_tools import image
 
 
 def ids_of(peek: Program, *titles: str) -> list[int]:
@@ -98,3 +100,11 @@ def test_sweep_warns_of_files_that_it_cannot_delete(tmp_path: Path, monkeypatch:
     assert files.sweep(600) == 0
     (warning,) = warnings
     assert warning.startswith(f"{tmp_path / 'old.png'} ") and "not be deleted: " in warning
+
+
+def test_returned_image_is_also_saved_at_the_default_path(
+    desk: ScriptedDesktop, environment: Callable[..., None], tmp_path: Path
+) -> None:
+    environment(PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "kept.png"))
+    image(app="Notes", return_data=True)
+    assert read_image_info(tmp_path / "kept.png") is not None

@@ -269,9 +269,21 @@ def test_closed_streams_change_no_exit_code(program: Program, closing: str) -> N
     assert done.code == 2 and "Traceback" not in done.err
 
 
+def test_doctor_asks_for_no_permission_if_stdin_is_closed(forked: Program) -> None:
+    done = in_shell(forked, 'exec "$@" <&-').run("doctor", "--request")
+    assert done.code == 2 and "run it yourself, in a terminal" in done.err
+
+
 def test_image_to_a_closed_stdout_does_not_crash(forked: Program, empty_display: str) -> None:
     done = in_shell(forked, 'exec "$@" >&-', DISPLAY=empty_display).run("image", "--path", "-")
     assert (done.code, done.err) == (0, "")
+
+
+def test_escape_sequence_in_a_path_is_not_printed(
+    forked: Program, tmp_path: Path, empty_display: str
+) -> None:
+    done = forked.run("image", "--path", tmp_path / "\x1b[2J.png", DISPLAY=empty_display)
+    assert done.code == 0 and "\ufffd[2J.png" in done.out
 
 
 def test_piped_image_is_the_only_one_and_leaves_no_file(
