@@ -15,11 +15,10 @@ from typing import Any, Optional
 class Refusal(Exception):
     """A service's error answer."""
 
-    def __init__(
-        self, status: int, body: Any, message: str, headers: Optional[dict[str, str]] = None
-    ) -> None:
+    def __init__(self, status: int, body: Any, message: str) -> None:
         super().__init__(message)
-        self.status, self.body, self.message, self.headers = status, body, message, headers or {}
+        self.status, self.body, self.message = status, body, message
+        self.headers: dict[str, str] = {}
 
 
 class LoopbackServer(ThreadingHTTPServer):
