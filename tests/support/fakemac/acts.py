@@ -97,23 +97,11 @@ def open_target(state: State, event: Event) -> None:
         windows.open_window(state, window, app["pid"])
 
 
-def note(state: State, event: Event) -> None:
-    log(state, event["kind"], **event.get("what", {}))
-
-
 def use_fault(state: State, event: Event) -> None:
     for fault in state["faults"]:
         if fault["key"] == event["key"] and fault.get("times") is not None:
             fault["times"] -= 1
     state["faults"] = [fault for fault in state["faults"] if fault.get("times") is None or fault["times"] > 0]
-
-
-def dialog(state: State, event: Event) -> None:
-    log(state, "dialog", text=event["text"])
-
-
-def open_window_act(state: State, event: Event) -> None:
-    windows.open_window(state, event["window"], event["pid"])
 
 
 def close_window_act(state: State, event: Event) -> None:
@@ -126,15 +114,6 @@ def change_window(state: State, event: Event) -> None:
     window = windows.window_with_id(state, event["window"])
     if window is not None:
         window.update(event["values"])
-
-
-def point(state: State, event: Event) -> None:
-    """Move the mouse like a person."""
-    state["pointer"] = {"x": event["x"], "y": event["y"]}
-
-
-def lock_screen(state: State, event: Event) -> None:
-    state["session"]["locked"] = True
 
 
 def write_file(state: State, event: Event) -> None:
@@ -154,16 +133,16 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "launch": windows.launch,
     "forget_window": windows.forget_window,
     "open_target": open_target,
-    "dialog": dialog,
+    "dialog": lambda state, event: log(state, "dialog", text=event["text"]),
     "started": lambda state, event: None,  # a program has started; only for triggers
-    "open_window": open_window_act,
+    "open_window": lambda state, event: windows.open_window(state, event["window"], event["pid"]),
     "close_window": close_window_act,
     "change_window": change_window,
-    "lock_screen": lock_screen,
-    "point": point,
+    "lock_screen": lambda state, event: state["session"].update(locked=True),
+    "point": lambda state, event: state["pointer"].update(x=event["x"], y=event["y"]),  # a person
     "write_file": write_file,
     "select_source": lambda state, event: state["keyboard"].update(source=event["id"]),
-    "note": note,
+    "note": lambda state, event: log(state, event["kind"], **event.get("what", {})),
     "use_fault": use_fault,
     **KEYNOTE_ACTS,
 }

@@ -84,10 +84,6 @@ def end_of_call(state: State, event: Event) -> None:
             state["keynote"]["connection_invalid"] = True
 
 
-def connection_error_seen(state: State, event: Event) -> None:
-    state["keynote"]["connection_invalid"] = False
-
-
 def logged(act: Callable[[State, Event], None]) -> Callable[[State, Event], None]:
     def act_and_log(state: State, event: Event) -> None:
         act(state, event)
@@ -101,5 +97,5 @@ KEYNOTE_ACTS: dict[str, Callable[[State, Event], None]] = {
     "keynote_make_shape": logged(make_shape),
     "keynote_set": logged(set_value),
     "keynote_end_of_call": end_of_call,
-    "keynote_connection_error_seen": connection_error_seen,
+    "keynote_connection_error_seen": lambda state, event: state["keynote"].update(connection_invalid=False),
 }

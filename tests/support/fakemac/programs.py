@@ -40,9 +40,8 @@ def main(folder: Folder, program: str, argv: list[str]) -> int:
 def check_alone(folder: Folder, program: str) -> None:
     """Note a second capture while one runs: a Mac takes them one after the other, each slower than alone."""
     if program == "screencapture":
-        descriptor = os.open(
-            os.path.join(folder, "capturing"), os.O_RDWR | os.O_CREAT
-        )  # until the process ends
+        path = os.path.join(folder, "capturing")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT)  # until the process ends
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
