@@ -643,7 +643,7 @@ HOSTS = {
 def test_permission_error_names_the_app_that_needs_the_grant(desk: Desk, case: str) -> None:
     path, processes, *reopened = HOSTS[case]
     if "without ps" in case:
-        desk.mac.uninstall("ps")
+        (desk.mac.bin_dir / "ps").unlink()
     rows: list[dict[str, Any]] = [
         {"pid": 700 + at, "ppid": 699 + at if at else 1, "comm": comm} for at, comm in enumerate(processes)
     ]

@@ -45,9 +45,6 @@ class FakeMac:
         for program in PROGRAMS:
             self._write_wrapper(program, self.bin_dir / program)
 
-    def uninstall(self, program: str) -> None:
-        (self.bin_dir / program).unlink()
-
     def _write_wrapper(self, program: str, path: Path) -> None:
         folder = shlex.quote(str(self.folder.resolve()))
         if program == "osascript":
