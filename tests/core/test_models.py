@@ -114,7 +114,6 @@ def test_error_is_formatted_for_a_model(error: PeekabooError, text: str) -> None
 
 
 def test_error_is_formatted_as_a_sentence() -> None:
-    assert PeekabooError(TIMEOUT, "late.", "wait").sentence() == "late; wait"
     assert PeekabooError(TIMEOUT, "late.", name="Late").sentence() == "late."
     named = PeekabooError(TIMEOUT, "late", name="Late"), PeekabooError(TIMEOUT, "late")
     assert [error.code_name for error in named] == ["Late", "TIMEOUT"]
