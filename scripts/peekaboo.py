@@ -14551,7 +14551,7 @@ def peekaboo_exec(
         "version": peekaboo_version(program),
     }
     if done.text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             data["json"] = json.loads(done.text)
     text = "killed" if failure else f"exit code {done.code}"
     names = " ".join(f"[{image.label}]" for image in images)
@@ -14669,7 +14669,7 @@ def _ask_cli(
             objects = [*data[rows], data["target_application_info"]] if rows == "windows" else data[rows]
             if not all(isinstance(item, dict) for item in objects):
                 raise ValueError(rows)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         if not done.code:
             raise _invalid_output(done.text, done.stderr) from None
         log_error(f"{failed}: {done.text[:500]}")
@@ -15970,7 +15970,7 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
     raw = _fetch(request, timeout_s)
     try:
         return json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise WebError("malformed", f"{host_of(url)} sent a reply that is not JSON") from None
 
 
@@ -16055,7 +16055,7 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         message = f"{host_of(url)} redirects to {target}; redirects are not followed"
         return WebError("redirect", message, status)
     body: Any = raw.decode("utf-8", "replace")
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         body = json.loads(body)
     if isinstance(body, str) and body.lstrip().startswith("<"):  # a web page, unreadable in an error message
         body = ""

@@ -119,7 +119,7 @@ def peekaboo_exec(
         "version": peekaboo_version(program),
     }
     if done.text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             data["json"] = json.loads(done.text)
     text = "killed" if failure else f"exit code {done.code}"
     names = " ".join(f"[{image.label}]" for image in images)
@@ -237,7 +237,7 @@ def _ask_cli(
             objects = [*data[rows], data["target_application_info"]] if rows == "windows" else data[rows]
             if not all(isinstance(item, dict) for item in objects):
                 raise ValueError(rows)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         if not done.code:
             raise _invalid_output(done.text, done.stderr) from None
         log_error(f"{failed}: {done.text[:500]}")

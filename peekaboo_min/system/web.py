@@ -83,7 +83,7 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
     raw = _fetch(request, timeout_s)
     try:
         return json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise WebError("malformed", f"{host_of(url)} sent a reply that is not JSON") from None
 
 
@@ -168,7 +168,7 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         message = f"{host_of(url)} redirects to {target}; redirects are not followed"
         return WebError("redirect", message, status)
     body: Any = raw.decode("utf-8", "replace")
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         body = json.loads(body)
     if isinstance(body, str) and body.lstrip().startswith("<"):  # a web page, unreadable in an error message
         body = ""

@@ -287,6 +287,7 @@ GARBAGE = ["", "No '\u202etxt\x1b[2J'.", json.dumps(apps())[:-5], [], {"data": {
         # not the specified JSON
         *(("list", answer, None) for answer in GARBAGE),
         ("list", {"success": True}, None),
+        ("list", "[" * 99_999, None),
         ("list", {"success": False, "error": "oh"}, None),
         ("list", success(windows=[]), None),
         ("list", apps("Safari"), None),

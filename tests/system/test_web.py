@@ -50,6 +50,7 @@ def web_error(url: str, **headers: str) -> WebError:
     ("answer", "kind"),
     [
         (OK + b"Content-Length: 1\r\n\r\n{", "malformed"),
+        (OK + b"Content-Length: 99999\r\n\r\n" + b"[" * 99_999, "malformed"),
         (OK + b"Content-Length: 99\r\n\r\n{}", "closed"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "closed"),
         (BUSY + b"Content-Length: 6\r\n\r\n<html>", "status"),
