@@ -8,7 +8,7 @@ import pytest
 from samples import app, error_of, window
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import App, Point, Rect, Scene
+from peekaboo_min.core.models import App, Rect, Scene
 from peekaboo_min.desktop.matching import (
     X_CLIENT_BITS,
     cover_of,
@@ -41,7 +41,7 @@ FOUND = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("identifier", "expected"), FOUND.values(), ids=FOUND.keys())
+@pytest.mark.parametrize(("identifier", "expected"), FOUND.values(), ids=FOUND)
 def test_find_app_accepts_names_ids_and_misspellings(identifier: str, expected: App) -> None:
     assert find_app(identifier, APPS) == expected
     assert find_app(identifier, APPS[::-1]) == expected
@@ -68,7 +68,7 @@ NOT_FOUND = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("identifier", "code"), NOT_FOUND.values(), ids=NOT_FOUND.keys())
+@pytest.mark.parametrize(("identifier", "code"), NOT_FOUND.values(), ids=NOT_FOUND)
 def test_find_app_refuses_names_of_no_app_or_several(identifier: str, code: ErrorCode) -> None:
     error = error_of(find_app, identifier, APPS)
     assert (error.code, bool(error.hint), len(error.message) < 200) == (code, True, True)
@@ -131,7 +131,7 @@ WANTED: list[tuple[Optional[str], Optional[int], int]] = [
 
 
 @pytest.mark.parametrize(("title", "index", "expected"), WANTED)
-def test_find_window_prefers_an_exact_title_or_uses_the_index(
+def test_find_window_by_exact_title_or_index(
     title: Optional[str], index: Optional[int], expected: int
 ) -> None:
     assert find_window(NOTES, TITLED, title, index).window_id == expected
@@ -179,13 +179,6 @@ def test_windows_of_an_app_without_a_pid_share_its_x_client() -> None:
     ]
     assert windows_of(XTERM, windows) == windows[2:4]
     assert windows_of(NOTES, windows) == [windows[1], windows[4]]
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "is_inside"), [(10, 20, True), (309, 219, True), (310, 20, False), (10, 220, False)]
-)
-def test_rectangle_contains_only_its_left_and_upper_edge(x: int, y: int, is_inside: bool) -> None:
-    assert Rect(10, 20, 300, 200).contains(Point(x, y)) is is_inside
 
 
 def test_cover_at_a_point_is_the_frontmost_visible_frame() -> None:
