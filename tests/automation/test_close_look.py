@@ -79,13 +79,6 @@ def test_pixels_are_of_the_last_screenshot_that_the_model_took(mac: FakeMac) -> 
         assert not server.call("click", window_id=1090, x=280, y=400)["isError"]
 
 
-def bytes_of(program: Program, *arguments: Any) -> bytes:
-    process = program.start(*arguments)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
-    return out
-
-
 @both_forms
 def test_path_dash_writes_to_stdout_only(on_x11: Program, form: Form, form_window: int) -> None:
     for words in (
@@ -93,8 +86,9 @@ def test_path_dash_writes_to_stdout_only(on_x11: Program, form: Form, form_windo
         ["image", "--mode", "screen", "--screen-index", "0", "--max-dimension", "100"],
         ["screenshot", form_window],
     ):
-        info = sniff_image(bytes_of(on_x11, *words, "--path", "-"))
-        assert info and info.kind == "png", words
+        process = on_x11.start(*words, "--path", "-")
+        info = sniff_image(process.communicate(timeout=60)[0])
+        assert process.returncode == 0 and info and info.kind == "png", words
     assert list(Path(on_x11.environment["TMPDIR"]).rglob("*.png")) == []
     # the screenshot record is kept
     on_x11.data("click", form_window, *form.centre("agree"))

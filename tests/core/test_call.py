@@ -5,18 +5,12 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 from contextvars import copy_context
-from typing import Any, Callable
 
 import pytest
 from samples import error_of
 
 from peekaboo_min.core import call
 from peekaboo_min.core.errors import PeekabooError
-
-
-def in_own_call(work: Callable[[], Any]) -> Any:
-    """Run in a copy of the context, so that the test's own call stays as it is."""
-    return copy_context().run(work)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +50,7 @@ def test_cancelled_call_ends_its_pauses_except_uninterrupted_ones() -> None:
         assert (codes, call.grace_s()) == (["CANCELLED"] * 2, 0.0)
         assert error_of(call.check_cancelled).code == "CANCELLED"
 
-    in_own_call(work)
+    copy_context().run(work)  # the test's own call stays as it is
 
 
 def test_progress_is_reported_also_from_uninterrupted_blocks() -> None:
@@ -70,7 +64,7 @@ def test_progress_is_reported_also_from_uninterrupted_blocks() -> None:
         with call.uninterrupted(), call.time_budget(9):
             call.report_progress("two")
 
-    in_own_call(work)
+    copy_context().run(work)  # the test's own call stays as it is
     assert messages == ["one", "two"]
 
 
