@@ -27,9 +27,10 @@ def test_time_budget_limits_a_timeout(budgets: list[float], asked: float, left: 
 
 @pytest.mark.parametrize(("budget", "asked"), [(0, 5), (-1, 5), (5, 0), (5, -1)])
 def test_used_up_time_is_a_timeout(budget: float, asked: float) -> None:
-    with call.time_budget(budget):
-        error = error_of(call.within_budget, asked)
-    assert error.sentence() == "the call timed out; increase the timeout and try again"
+    with pytest.raises(PeekabooError) as raised, call.time_budget(budget):
+        call.within_budget(asked)
+    assert call.within_budget(99) == 99, "the budget ends also with an error"
+    assert raised.value.sentence() == "the call timed out; increase the timeout and try again"
 
 
 def test_cancelled_call_ends_its_pauses_except_uninterrupted_ones() -> None:

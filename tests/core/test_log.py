@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -18,6 +19,7 @@ from worlds import PATIENCE_S, clean_environment
 from peekaboo_min.automation.policy import write_audit_line
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.log import (
+    _JsonLines,
     append_line,
     collected_debug_lines,
     log_debug,
@@ -35,7 +37,8 @@ skipif = pytest.mark.skipif
 
 
 @pytest.fixture(autouse=True)
-def restore_handlers() -> Iterator[None]:
+def restore_handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("time.localtime", None)  # all times are UTC
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
@@ -47,8 +50,8 @@ def restore_handlers() -> Iterator[None]:
 @pytest.fixture
 def a_key(environment: Callable[..., None]) -> str:
     # one key is a prefix of another; one is too short to be a secret
-    environment(OPENAI_API_KEY="sk-echoe", GEMINI_API_KEY="sk-echoed", ANTHROPIC_API_KEY="endpoin")
-    return "sk-echoed"
+    environment(OPENAI_API_KEY="sk-echoe", GEMINI_API_KEY="sk-echoed\udcff", ANTHROPIC_API_KEY="endpoin")
+    return "sk-echoed\udcff"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +70,7 @@ def test_file_of_another_kind_or_user_is_no_log(tmp_path: Path, line: str) -> No
     subprocess.run(["sh", "-c", line, "sh", path, other], check=True)
     error = error_of(append_line, path, "a line")
     assert error.code is ErrorCode.FILE_IO_ERROR and str(path) in error.message
+    assert ("regular file that you own" in error.message) is (line != "mkdir $1")
     assert other.read_text() == "my own"
 
 
@@ -80,10 +84,13 @@ def linked(tmp_path: Path, environment: Callable[..., None]) -> Path:
 
 
 def test_server_log_that_is_a_link_is_refused(linked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    start_log_file(linked.with_name("log"), "info", also_console=False)
-    log_info("here")
-    error = capsys.readouterr().err
-    assert error.startswith("peekaboo-min: no log: cannot write") and "PEEKABOO_LOG_FILE" in error
+    logging.getLogger().handlers.clear()
+    for name in ("log", "log/log"):
+        start_log_file(linked.with_name("log").parent / name, "info", also_console=False)
+        log_info("here")
+        error = capsys.readouterr().err
+        assert error.startswith("peekaboo-min: no log: cannot write") and "PEEKABOO_LOG_FILE" in error
+    assert logging.getLogger().handlers, "else the SDK adds one that writes to stderr"
     assert not linked.exists()
 
 
@@ -105,6 +112,8 @@ def test_audit_and_agent_log_that_is_a_link_is_refused(linked: Path) -> None:
 def test_agent_log_keeps_line_breaks_and_trailing_blanks_in_one_line(tmp_path: Path, a_key: str) -> None:
     write_agent_line(tmp_path / "log", "[client]", f"LLM => {a_key} one \ttwo\r\nthree\n  ")
     assert (tmp_path / "log").read_text().partition("[client]")[2] == " LLM => *** one  two\\nthree\\n  \n"
+    write_agent_line(tmp_path / "log", "[client]", f"{'x' * 99_965}{a_key}")
+    assert "sk-" not in (tmp_path / "log").read_text(), "half a key, where the line is cut"
 
 
 def test_unwritable_agent_log_fails_no_tool(tmp_path: Path, environment: Callable[..., None]) -> None:
@@ -143,13 +152,20 @@ def test_log_that_another_process_has_just_moved_or_deleted_is_left_alone(
     for act in (lambda: log.replace(older), log.unlink):
         log.write_text("x" * 5_000_000)
         monkeypatch.setattr(os, "open", lambda *given, act=act: (real_open(*given), act())[0])
-        append_line(log, "late")
+        append_line(log, "late \ud800")
         assert [*tmp_path.iterdir()] == [older]
+
+
+def test_log_that_another_process_rotates_now_is_only_written(tmp_path: Path) -> None:
+    with open(tmp_path / "log", "w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        append_line(tmp_path / "log", "x" * 5_000_000)
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 def test_log_keeps_two_older_files(tmp_path: Path) -> None:
     for number in range(201):
-        append_line(tmp_path / "log", f"{number} " + "x" * 100_000)
+        append_line(tmp_path / "log", f"{number} ".ljust(99_999, "x"))
     first_words = {path.name: path.read_text().split()[0] for path in tmp_path.iterdir()}
     assert first_words == {"log": "200", "log.1": "150", "log.2": "100"}
 
@@ -160,9 +176,12 @@ def test_log_file_is_private_and_holds_no_key(tmp_path: Path, a_key: str) -> Non
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
     with collected_debug_lines() as lines:
         log_info(f"the endpoint repeats {a_key} and \ud800", exc_info=ValueError(a_key))
+        logging.getLogger("mcp.server").info("a window's title")
     (entry,) = map(json.loads, (tmp_path / "log").read_text(encoding="utf-8").splitlines())
     cleaned = "the endpoint repeats *** and \ufffd"
     assert (entry["msg"], entry["stack"], lines) == (cleaned, "ValueError: ***", [cleaned])
+    record = logging.makeLogRecord({"created": 60.0, "msecs": 5.0})
+    assert json.loads(_JsonLines().format(record))["time"] == "1970-01-01T00:01:00.005Z"
     assert without_secrets(f"a{a_key}b sk-echoe b") == "a***b *** b"
 
 
