@@ -74,6 +74,7 @@ def test_values_are_shown_as_text() -> None:
     assert [ImageInfo(kind, 1, 1).mime_type for kind in kinds] == types
     assert Result("3 windows:\nmore").summary == "3 windows"
     assert [Display(number, "", BASE).is_main for number in (1, 2)] == [True, False]
+    assert [window(kind=kind).is_popup for kind in ("popup", "tooltip", "dialog")] == [True, True, False]
     plain = as_plain({"x": 1}), as_plain((Point(1, 2), [BASE, None]))
     assert plain == ({"x": 1}, [{"x": 1, "y": 2}, [BASE._asdict(), None]])
     default = Act("click")

@@ -27,11 +27,12 @@ from peekaboo_min.core.settings import (
         ({"PEEKABOO_TTL_SECONDS": "0"}, "ttl_seconds", 0),
         ({"PEEKABOO_READONLY": "YES"}, "is_read_only", True),
         ({"PEEKABOO_READONLY": "off"}, "is_read_only", False),
-        ({"PEEKABOO_READONLY": "true"}, "is_read_only", True),
+        ({"PEEKABOO_ALWAYS_LOAD": "No"}, "always_load", False),
+        ({"PEEKABOO_READONLY": "on"}, "is_read_only", True),
         ({"PEEKABOO_ALWAYS_LOAD": "False"}, "always_load", False),
         ({"PEEKABOO_AI_TIMEOUT": "1.5"}, "ai_timeout_s", 1.5),
         ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": " k "}, "gemini_key", "k"),
-        ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": ""}, "gemini_key", "g"),
+        ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": " "}, "gemini_key", "g"),
     ],
 )
 def test_settings_variable_is_converted_to_its_type(environ: dict[str, str], name: str, value: Any) -> None:
@@ -40,10 +41,12 @@ def test_settings_variable_is_converted_to_its_type(environ: dict[str, str], nam
     assert (getattr(read, name), others) == (value, read_settings({}))
 
 
-def test_settings_variable_of_a_wrong_value_is_an_error() -> None:
+def test_settings_variable_of_a_wrong_value_is_an_error(environment: Callable[..., None]) -> None:
     wrong = {"TTL_SECONDS": "-1", "AI_MAX_TOKENS": "1.5", "AI_TIMEOUT": "inf", "READONLY": "2"}
     for name, value in wrong.items():
         assert f"PEEKABOO_{name} is '{value}'" in error_of(read_settings, {f"PEEKABOO_{name}": value}).message
+    environment(PEEKABOO_TTL_SECONDS="soon")
+    assert module.without_secrets("this") == "this", "the error can be logged"
 
 
 @pytest.mark.parametrize(
@@ -80,15 +83,18 @@ def test_env_file_is_hidden_by_a_variable_or_its_alias_unless_it_is_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "GEMINI_API_KEY=abc\nOPENAI_API_KEY=def\nANTHROPIC_API_KEY=ghi\nKEYNOTE_THEME=Black"
+    text += "\nKEYNOTE_DOCUMENT_MODE=always_new"
     (tmp_path / ".env").write_text(text)
     monkeypatch.chdir(tmp_path)
     for name, value in {"GOOGLE_API_KEY": "mine", "OPENAI_API_KEY": " ", "KEYNOTE_THEME": "White"}.items():
         monkeypatch.setenv(name, value)
     read = settings_with_env_file()
-    keys = read.gemini_key, read.openai_key, read.anthropic_key
-    assert (*keys, read.keynote_theme) == ("mine", "def", "ghi", "White")
+    assert (read.gemini_key, read.openai_key, read.anthropic_key) == ("mine", "def", "ghi")
+    assert (read.keynote_theme, read.keynote_document_mode) == ("White", "always_new")
     module.forget_environment()
     assert settings().openai_key == ""
+    monkeypatch.setenv("GOOGLE_API_KEY", " ")
+    assert settings_with_env_file().gemini_key == "abc"
 
 
 def test_child_gets_no_relative_folder_and_no_cli_path(environment: Callable[..., None]) -> None:
@@ -100,7 +106,7 @@ def test_child_gets_no_relative_folder_and_no_cli_path(environment: Callable[...
 
 
 def test_changed_environment_is_read_again(environment: Callable[..., None]) -> None:
-    environment(LC_ALL="de_DE.UTF-8", PEEKABOO_DESKTOP="MacOS", OPENAI_API_KEY="sk-secret")
+    environment(LC_ALL="de@euro", PEEKABOO_DESKTOP="MacOS", OPENAI_API_KEY="sk-secret")
     environment(PEEKABOO_MCP_CONSOLE_LOGGING="1", PEEKABOO_LOG_LEVEL="WARN")
     assert module.ignored_variables() == {}
     assert (module.user_language(), module.platform_name()) == ("de", "macos")
@@ -109,3 +115,14 @@ def test_changed_environment_is_read_again(environment: Callable[..., None]) -> 
     assert (module.user_language(), module.platform_name(), "LC_ALL" in os.environ) == ("C", "x11", False)
     module.change_environment(PEEKABOO_DESKTOP="windows")
     assert "set it to macos or x11" in error_of(module.platform_name).hint
+    environment(PEEKABOO_READ_ONLY="1", PEEKABOO_DENY="*", PEEKABOO_LOG_LEVEL="", LOG_LEVEL="loud")
+    assert [*module.ignored_variables()] == ["PEEKABOO_DENY", "PEEKABOO_READ_ONLY", "LOG_LEVEL"]
+
+
+LIFETIMES = {"0": "ever", "1": "1 second", "60": "60 seconds", "120": "2 minutes", "150": "150 seconds"}
+
+
+def test_lifetime_of_an_image_is_shown_in_whole_minutes(environment: Callable[..., None]) -> None:
+    for seconds, shown in LIFETIMES.items():
+        environment(PEEKABOO_TTL_SECONDS=seconds)
+        assert module.image_lifetime() == f"for {shown}"

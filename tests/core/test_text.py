@@ -16,7 +16,7 @@ from peekaboo_min.core.text import clean_text, seconds_text
         ("\u202eevil\u2066x\u2069", "evil x"),  # bidi overrides
         ("a\u200bb\ufeffc\u061cd\u200ee\u200ff", "a b c d e f"),  # zero width, marks of direction
         ("a\u2028b\u2029c", "a b c"),  # line separators
-        ("a\x85b\x9bc", "a b c"),  # C1 controls
+        ("a\x85b\x9fc", "a b c"),  # C1 controls
         ("y" * 201, "y" * 200),
         ("👩‍💻", "👩‍💻"),
     ],
@@ -37,14 +37,16 @@ def test_seconds_text_rounds_and_knows_the_singular() -> None:
 # function and its arguments -> the text that it returns
 SHOWN = {
     ("one_line", "a\r\nb\nc\td\x1b\u202e"): "a\\nb\\nc d  ",
-    ("shown_text", "a\r\nb\tc\x1b[0m\u202e\ud800\ufffe"): "a\nb\tc\ufffd[0m\ufffd\ufffd\ufffd",
+    ("shown_text", "a\r\nb\tc\x1b[0m\x9b\u202e\ud800\ufffe\uffff"): "a\nb\tc\ufffd[0m" + "\ufffd" * 5,
     ("control_character_in", "a\tb\nc\rd é"): "",
     ("control_character_in", "ab\x0bc\x07"): "\x0b",
     ("control_character_in", "a\ud800"): "\ud800",
     ("control_character_in", "a\x7f"): "\x7f",
+    ("control_character_in", "a\0"): "\0",
     ("encodable", "a\udcffé"): "a\ufffdé",
     ("cut_to_bytes", "aé", 2): "a",
     ("cut_to_bytes", "aé", 3): "aé",
+    ("cut_to_bytes", "\ud800", 3): "\ufffd",
 }
 
 
