@@ -20,7 +20,7 @@ from worlds import PATIENCE_S, ROOT, Program, executable, wait_for
 
 from peekaboo_min.core.call import in_parallel, pause, time_budget, uninterrupted, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.system.process import Completed, run_program, running
+from peekaboo_min.system.process import Completed, end_all_programs, run_program, running
 from peekaboo_min.system.programs import find_programs
 
 
@@ -186,9 +186,10 @@ def test_find_program_searches_only_its_folder(environment: Callable[..., None],
     assert run_program(["mine"], timeout_s=PATIENCE_S).text == "mine\n"
     assert [list(find_programs(name)) for name in ("true", "text", "folder", "gone")] == [[]] * 4
     (tmp_path / "text").chmod(0o755)
-    broken = [str(tmp_path / name) for name in ("broken", "text")]
+    executable(tmp_path / "denied", f"#!{tmp_path}\n")
+    broken = [str(tmp_path / name) for name in ("broken", "text", "denied")]
     errors = [error_of(run_program, [path], timeout_s=PATIENCE_S).code for path in broken]
-    assert errors == [ErrorCode.MISSING_PROGRAM] * 2
+    assert errors == [ErrorCode.MISSING_PROGRAM] * 3
 
 
 def cancelled(token: threading.Event, work: Callable[..., PeekabooError], *arguments: Any) -> ErrorCode:
@@ -216,7 +217,7 @@ def test_uninterrupted_program_runs_after_cancelling_and_past_the_time_budget() 
 
 
 def test_run_program_does_not_pass_peekaboo_cli_path_on(environment: Callable[..., None]) -> None:
-    environment(PEEKABOO_CLI_PATH="/bin/true", PEEKABOO_READONLY="1")
+    environment(PEEKABOO_CLI_PATH="/bin/true", PEEKABOO_READONLY="1", MORE="less")
     script = "echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE"
     assert sh(script, environment={"MORE": "more"}).text == "unset 1 more\n"
 
@@ -316,7 +317,9 @@ def test_signal_ends_starting_programs(tmp_path: Path, script: str, runs: int, p
 
 
 FAILING_HOOK = """
-from peekaboo_min.system import ending
+from peekaboo_min.system import ending, process
+process._START_S = 0.1
+ending.starting.add(0)  # this start is stuck
 ending.exit_hooks += [lambda: 1 / 0, lambda: print("put back", flush=True)]
 ending.call_exit_hooks()
 """
@@ -325,6 +328,16 @@ ending.call_exit_hooks()
 def test_exit_hook_that_fails_does_not_stop_the_next_hook() -> None:
     code, out = python(FAILING_HOOK)
     assert (code, out.splitlines()[-1]) == (0, "put back")
+
+
+def test_end_of_all_programs_kills_what_outlives_its_grace(tmp_path: Path) -> None:
+    sleep = "sleep 600 & echo $! >$0"
+    with running(["sh", "-c", sleep, str(tmp_path / "pid")], b""), uninterrupted(0.5):
+        children = pids_in(tmp_path / "pid", 1)
+        with running(["sh", "-c", "sleep 0.2; exit 5"], b"") as quick, running(["sleep", "9"], b"") as slow:
+            end_all_programs()
+            assert [quick.end().code, slow.end().code] == [5, -signal.SIGKILL]
+            assert_all_dead(children)
 
 
 LEFT_BEHIND = """
