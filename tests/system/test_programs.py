@@ -14,7 +14,7 @@ from worlds import ROOT, Program, executable, need
 from peekaboo_min.automation import find
 from peekaboo_min.system.programs import PACKAGES, find_programs
 
-REFUSING = 'echo "$0: ImageMagick is not installed here" >&2; exit 1'
+REFUSING = '[ "$DISPLAY" ] && echo "$DISPLAY" >> "$0.log"; echo "$0: no ImageMagick" >&2; exit 1'
 X_TOOLS = ("maim", "xdotool", "xclip", "convert", "tesseract")
 
 
