@@ -93,8 +93,9 @@ def test_proxy_with_a_broken_address_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_address_or_key_that_cannot_be_sent_is_invalid() -> None:
-    errors = [web_error("http://a..b/"), web_error("http://127.0.0.1:1/", key="\xeb")]
-    assert [error.kind for error in errors] == ["invalid"] * 2
+    errors = [web_error(f"http://{host}/") for host in ("a..b", f"[::1]:{10**20}")]
+    errors.append(web_error("http://127.0.0.1:1/", key="\xeb"))
+    assert [error.kind for error in errors] == ["invalid"] * 3
 
 
 def test_untrusted_certificate_is_no_failure_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,9 +106,10 @@ def test_untrusted_certificate_is_no_failure_of_the_network(monkeypatch: pytest.
 
 
 def test_loopback_and_private_addresses_are_told_from_the_internet() -> None:
-    urls = [f"http://{host}/" for host in ("127.9.0.1", "[::1]", "nas.lan", "127.0.0.1.org")]
+    urls = [f"http://{host}/" for host in ("127.9.0.1", "[::1]", "nas.lan", "a.internal")]
+    urls += ["http://127.0.0.1.org/", "http://[2606:4700::1]/"]
     found = [(is_loopback(url), is_local_address(url)) for url in urls]
-    assert found == [(True, True), (True, True), (False, True), (False, False)]
+    assert found == [(True, True), (True, True), *[(False, True)] * 2, *[(False, False)] * 2]
 
 
 def test_error_text_is_the_first_text_that_is_not_empty() -> None:
