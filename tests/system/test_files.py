@@ -147,11 +147,12 @@ def test_remove_all_accepts_that_another_process_deletes_a_file(
     assert remove_all([], []) == []
 
 
-def test_remove_all_keeps_the_stop_file(lock: Path, environment: Callable[..., None]) -> None:
-    stop = temporary_folder() / "STOP"
-    stop.touch()
-    environment(PEEKABOO_STOP_FILE=str(stop))
-    assert remove_all([], []) == [stop]
+def test_remove_all_keeps_the_stop_file_and_the_log(lock: Path, environment: Callable[..., None]) -> None:
+    stop, log = (temporary_folder() / name for name in ("STOP", "log"))
+    for path in (stop, log):
+        path.touch()
+    environment(PEEKABOO_STOP_FILE=str(stop), PEEKABOO_LOG_FILE=str(log))
+    assert {*remove_all([], [])} == {stop, log}
 
 
 def test_remove_all_keeps_a_folder_in_the_place_of_a_file(lock: Path, tmp_path: Path) -> None:
