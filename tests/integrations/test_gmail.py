@@ -82,7 +82,7 @@ def lines(text: Optional[str]) -> list[str]:
 # the mail
 
 
-@pytest.mark.parametrize("html", [None, "<p>rich</p>\n"])
+@pytest.mark.parametrize("html", [None, "", "<p>rich</p>\n"])
 def test_send_email_returns_the_specified_text_within_its_timeouts(
     google: FakeGoogle, logged_in: Path, monkeypatch: pytest.MonkeyPatch, html: Optional[str]
 ) -> None:
@@ -98,12 +98,13 @@ def test_send_email_returns_the_specified_text_within_its_timeouts(
     assert (mail.to, mail.subject, lines(mail.plain)) == (("ann@example.org",), "Hello", ["How are you?"])
     types = [part.get_content_type() for part in mail.message.walk()]
     assert types == (["multipart/alternative", "text/plain", "text/html"] if html else ["text/plain"])
-    assert lines(mail.html) == lines(html)
+    assert lines(mail.html) == lines(html or None)
     assert result.text == f"EMAIL_SENT: to=ann@example.org, id={mail.id}"
     assert (result.data, result.is_text_only) == ({"to": "ann@example.org", "id": mail.id}, True)
     assert (posts(google), seconds) == (["/token", SEND_PATH], [15, 40])
     refresh = {"grant_type": "refresh_token", "refresh_token": google.refresh_token}
     assert google.requests[0].params == {**client(google), **refresh}
+    assert google.requests[0].headers["content-type"] == "application/x-www-form-urlencoded"
 
 
 ANN = "ann@example.org"
@@ -115,6 +116,7 @@ HOSTILE = "$(touch x) `y` \"'\\ %s {z} 世界 👋"
     [
         *((to, "Hello", "body") for to in ("a.n+n'o@sub.example.co", "x_y@xn--exmple-cua.org", "1@2.org")),
         *((f"{name}<{ANN}>", "Hello", "body") for name in ("Ann ", "", '"Lee, Ann" ', "Zoë ")),
+        (f"<{ANN}> ", "Hello", "body"),
         *((ANN, text, text) for text in ("Grüße 世界 👋", HOSTILE, "Ü" * 300, "a " * 400, "?= or =?", "")),
         (ANN, "x" * 900, "x" * 2000 + "\n" + HOSTILE * 400),
     ],
@@ -131,7 +133,7 @@ def test_send_email_delivers_unusual_texts_unchanged(
 
 WRONG_ADDRESSES = [
     "", "ann", "a b@example.org", "ann@example.org\n", "ann@example.org\t", "\x7f<ann@example.org>",
-    "ann@example.org\nBcc: eve@example.org",
+    "\xa0ann@example.org", "ann@example.org\nBcc: eve@example.org",
     "ann@example.org, eve@example.org", "eve@x.org <ann@example.org>", "Ann <ann@x.org> <eve@x.org>",
     "Ann: Eve <eve@x.org>", "Ann\nBcc: eve@example.org <ann@example.org>", "ann@exämple.org",
     "=?utf-8?q?eve=40example.org=2Cann?=@example.org", "=?utf-8?q?a=0D=0ABcc=3Aeve?=@example.org",
@@ -286,6 +288,7 @@ def test_gmail_login_opens_a_browser_that_outlives_its_starter(
     [
         ({"user_denies": True}, "the permission was not granted (access_denied)"),
         ({"scope": f"openid {SCOPE}.readonly"}, "Google granted no lasting permission to send mail"),
+        ({"scope": None}, "Google granted no lasting permission to send mail"),
         ({"gives_refresh_token": False}, "Google granted no lasting permission to send mail"),
     ],
 )
@@ -396,3 +399,5 @@ def test_gmail_state_is_the_text_for_doctor(google: FakeGoogle, folder: Path) ->
     assert error_of(gmail_state).code is ErrorCode.FILE_IO_ERROR
     (folder / "token.json").write_text('{"refresh_token": "r"}')
     assert gmail_state() == f"logged in; the credentials are in {folder}"
+    (folder / "credentials.json").unlink()
+    assert "credentials.json is missing" in error_of(gmail_state).message
