@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from answers import seen
@@ -51,6 +52,11 @@ def test_exec_returns_exit_code_stdout_and_stderr(
     assert (done.code, done.out, done.err) == (code, out, err)
 
 
+@pytest.mark.parametrize(("line", "found"), [("echo; echo '[1]'", [1]), ("echo '{'", None)])
+def test_exec_reads_json_if_it_is_valid(shell: Program, line: str, found: Any) -> None:
+    assert shell.data("exec", "--json", "--", line).get("json") == found
+
+
 def test_exec_prints_an_image_unchanged(shell: Program, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(picture())
     with shell.start("exec", "--", f"cat {shlex.quote(str(tmp_path))}/a.png") as process:
@@ -72,6 +78,8 @@ def test_exec_names_the_program_and_its_version(shell: Program, mac: FakeMac, tm
     audited = json.loads(log.read_text())
     del audited["time"], audited["pid"]
     assert audited == {"action": "exec", "program": path, "command": "true", "arguments": 2}
+    assert shell.data("exec", "--json", "--", f": {'secret' * 9}")["exit_code"] == 0
+    assert "secret" * 7 not in log.read_text(), "only the start of the first argument is recorded"
     ours = InProcessProgram(mac_environment(mac)).data("exec", "--json", "--", "--version")
     assert (ours["version"], ours["stdout"]) == (__version__, f"{__version__}\n")
     assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out
