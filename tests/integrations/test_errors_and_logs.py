@@ -82,12 +82,12 @@ def test_log_shows_only_flags_and_numbers_of_a_programs_arguments() -> None:
     with collected_debug_lines() as lines:
         argv = [sys.executable, "-c", "print('secret')", "-u", "--b-c", "1090", "1234567890", "-1x"]
         run_program(argv, timeout_s=60)
-        run_program(["/bin/sh", "-c", "echo careful >&2; kill -9 $$"], timeout_s=60, accept=None)
+        run_program(["/bin/sh", "-c", "printf '\\n\\033careful' >&2; kill -9 $$"], timeout_s=60, accept=None)
     python = re.escape(Path(sys.executable).name)
     patterns = [
         rf"ran {python} -c <15 characters> -u --b-c 1090 <10 characters> <3 characters>: exit code 0, \d+ ms",
         r"\[sh-stderr\] careful",
-        r"ran sh -c <28 characters>: exit code -9, \d+ ms",
+        r"ran sh -c <38 characters>: exit code -9, \d+ ms",
     ]
     assert re.fullmatch("\n".join(patterns), "\n".join(lines))
     head = ["head", "-n", "1"]
