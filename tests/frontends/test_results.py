@@ -13,7 +13,7 @@ from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Result
 from peekaboo_min.core.text import outgoing_data
 from peekaboo_min.frontends.arguments import checked_arguments, given_arguments, read_signature
-from peekaboo_min.frontends.server import error_message, success_message
+from peekaboo_min.frontends.server import error_message, outgoing_text, success_message
 from peekaboo_min.tools.act_tools import click, focus_window, scroll, type_text
 from peekaboo_min.tools.capture_tools import image, screenshot_app_window
 
@@ -39,7 +39,8 @@ def test_value_is_converted_to_valid_json(value: Any, sent: Any) -> None:
     assert outgoing_data({"value": value}) == {"value": sent}
     message = success_message(Result("\udcff text", {"value": value}, messages=("\ud800",)))
     assert message["structuredContent"] == {"summary": "\ufffd text\nnote: \ufffd", "value": sent}
-    assert json.loads(message["content"][0]["text"].split("\n", 2)[2]) == {"value": sent}
+    compact = json.dumps({"value": sent}, ensure_ascii=False, separators=(",", ":"))
+    assert message["content"][0]["text"].split("\n", 2)[2] == compact
     as_sent(message)
 
 
@@ -47,11 +48,12 @@ def test_value_that_is_too_large_is_cut_with_a_note() -> None:
     deep: Any = "x"
     for _ in range(100):
         deep = [deep]
-    data = {"stdout": "x" * 10**6, "json": [{"a": "y" * 100}] * 10**5, "deep": deep, "code": 0}
+    data = {"stdout": "x" * 10**6, "json": [{"a": "ü" * 100}] * 10**5, "deep": deep, "code": 0}
     message = success_message(Result("exit code 0", data))
     assert len(as_sent(message)) < 1_500_000
     notes = message["content"][0]["text"].split("\n")[1:3]
     assert notes == [f"note: {name} is cut, because it was too large" for name in ("stdout", "json")]
+    assert message["structuredContent"]["json"].startswith('[{"a": "ü')
     assert (message["structuredContent"]["code"], message["structuredContent"]["deep"]) == (0, deep)
     assert len(as_sent(success_message(Result("x" * 10**6, is_text_only=True)))) < 300_000
 
@@ -61,6 +63,7 @@ def test_value_is_cut_above_the_limit(length: int, is_cut: bool) -> None:
     message = success_message(Result("ran", {"stdout": "x" * length}))
     assert ("note: stdout is cut" in message["content"][0]["text"]) is is_cut
     assert (message["structuredContent"]["stdout"] == "x" * length) is not is_cut
+    assert (outgoing_text("x" * length) == "x" * length) is not is_cut
 
 
 @pytest.mark.parametrize(("length", "given", "sent"), [(3_000_000, 5, 2), (8_000_000, 1, 1)])
@@ -93,12 +96,15 @@ def test_failed_result_has_its_error_then_its_text_and_images() -> None:
 
 
 def test_error_can_always_be_sent() -> None:
-    error = PeekabooError(ErrorCode.CAPTURE_FAILED, "\ud800. Next step: no.", "h" * 10**6, "\udcff")
+    error = PeekabooError(
+        ErrorCode.CAPTURE_FAILED, "\ud800. Next step: no.", "h" * 10**6, "\udcff", "\ud800" * 200
+    )
     message = error_message(error)
     assert len(as_sent(message)) < 7_000
-    assert message["content"][0]["text"].startswith("CAPTURE_FAILED: \ufffd. Next step: no. Next step: h")
+    name = "\ufffd" * 100
+    assert message["content"][0]["text"].startswith(f"{name}: \ufffd. Next step: no. Next step: h")
     parts = {"message": "\ufffd. Next step: no.", "next_step": f"{'h' * 2_000}... (cut)"}
-    assert message["_meta"] == {"backend_error_code": "CAPTURE_FAILED", **parts}
+    assert message["_meta"] == {"backend_error_code": name, **parts}
 
 
 UNCHANGED: list[tuple[Any, dict[str, Any]]] = [
