@@ -24,6 +24,7 @@ from peekaboo_min.agents.run import AgentRun, AgentStep, Exchange, save
 from peekaboo_min.ai.grid import PIXELS, grid_over
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Rect, Result, Window
+from peekaboo_min.tools.table import COMMANDS, TOOLS
 
 SIZE = (640, 400)
 CLICK = Action("click", {"x": 200, "y": 120}, "Open the settings")
@@ -153,6 +154,15 @@ def test_act_whose_record_cannot_be_saved_is_not_repeated(
         return Result("done")
 
     assert recorded_call("press_key", act, {}).text == "done"
+
+
+def test_act_without_a_tool_of_its_own_is_not_recorded(
+    environment: Callable[..., None], tmp_path: Path
+) -> None:
+    environment(PEEKABOO_RECORD=str(tmp_path / "acts"))
+    for row in (COMMANDS["agent"], TOOLS["run_steps"], TOOLS["find_text"]):
+        row.call(lambda: Result("done"), {})
+    assert not (tmp_path / "acts").exists()
 
 
 def test_report_of_recorded_acts_includes_an_interrupted_one(tmp_path: Path) -> None:
