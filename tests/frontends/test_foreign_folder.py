@@ -42,6 +42,7 @@ def test_command_imports_no_module_from_a_foreign_folder(
 ) -> None:
     program = Program([python, str(FORMS[form])], clean_environment(tmp_path, PYTHONPATH=""))
     argv = ["exec", "--cwd", foreign.path, "--", "list", "server_status", "--json"]
+    program.run("doctor", folder=foreign.path)
     done = program.run(*argv, folder=foreign.path)
     assert foreign.executed() == []
     assert done.code == 0 and '"permissions"' in done.out, done.err
