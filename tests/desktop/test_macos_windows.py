@@ -236,6 +236,7 @@ def test_app_window_has_one_timeout_for_all_programs(desk: Desk, program: str) -
         desk.mac.hang(program)  # like behind an unanswered prompt
     finished = desk.run("screenshot-app-window", "--appName", "Form", "--timeoutMs", 3500)
     assert (finished.code, finished.error["code"]) == (22, "Timeout")
+    assert "; raise timeoutMs; " in finished.error["message"]
     assert ("any screen recorder" in finished.error["message"]) is (program != "osascript")
     assert len(desk.mac.calls(program if program == "screencapture" else "osascript")) == 1
     assert desk.mac.running() == []
@@ -492,7 +493,7 @@ def test_inactive_display_is_not_listed(desk: Desk) -> None:
     assert len(desk.data("list", "screens")["screens"]) == 1
 
 
-GRANTS = ("screen_recording", "accessibility")
+GRANTS, APP_WINDOW = ("screen_recording", "accessibility"), "screenshot-app-window --appName Safari"
 
 # permissions: denied, or not yet requested ------------------------------------------------------------------
 
@@ -502,11 +503,11 @@ def test_verify_needs_screen_recording(desk: Desk) -> None:
     assert (desk.run("press", 1090, "tab", "--verify").code, desk.posted()) == (11, [])
 
 
-@pytest.mark.parametrize("line", ["screenshot 1090", "image", "image --app Safari --mode multi"])
+@pytest.mark.parametrize("line", ["screenshot 1090", "image", "image --app Safari --mode multi", APP_WINDOW])
 def test_capture_in_the_session_of_another_user_is_refused(desk: Desk, line: str) -> None:
     desk.mac.set("session.on_console", False)
-    error = desk.run(*line.split()).error
-    assert (error["code"], "another user is active" in error["message"]) == ("SCREEN_LOCKED", True)
+    error, code = desk.run(*line.split()).error, "CaptureFailed" if line == APP_WINDOW else "SCREEN_LOCKED"
+    assert (error["code"], "another user is active" in error["message"]) == (code, True)
 
 
 def test_display_is_not_captured_without_screen_recording(desk: Desk, tmp_path: Path) -> None:
@@ -521,6 +522,7 @@ def test_missing_permission_on_a_newer_mac_is_reported(desk: Desk, answer: str) 
     desk.mac.era("error")
     desk.mac.set("permissions.screen_recording", answer)
     assert desk.refusal("screenshot", 1090) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
+    assert desk.refusal(*APP_WINDOW.split()) == (11, "PermissionDenied")
 
 
 def shown_permissions(desk: Desk) -> str:
