@@ -59,13 +59,15 @@ def test_region_of_a_large_window_has_more_pixels(tmp_path: Path) -> None:
         assert "u / 1." in answer["content"][0]["text"]
 
 
-def test_region_with_a_screenshot_id_uses_its_pixels(peek: Program, form_id: int) -> None:
+def test_region_and_scroll_with_a_screenshot_id_use_its_pixels(peek: Program, form_id: int) -> None:
     half = peek.data("screenshot", form_id, "--max-dimension", 277)["screenshot_id"]
     full = peek.data("screenshot", form_id)["screenshot_id"]
     region = ["screenshot", form_id, "--region", "30,20,100,50"]
     assert peek.data(*region)["region_image_width"] == 100
     part = peek.data(*region, "--screenshot-id", half)
     assert part["screenshot_id"] == half and part["region_image_width"] > 190
+    scrolled = peek.data("scroll", form_id, 60, 40, "up", "--screenshot-id", half)["point"]
+    assert scrolled == peek.data("move", form_id, 120, 80)["point"]
     peek.data("image", "--app", "Form", "--max-dimension", 277)
     error = peek.error(*region)
     assert error["code"] == "STALE_SCREENSHOT" and full in error["message"]

@@ -80,7 +80,7 @@ def kill_supervisor(process: Desktop) -> None:
 
 DAEMON = 'pkill -P $PPID xcompmgr; xmessage hello & setsid sleep 300 & echo "$DISPLAY"; sleep 300'
 STUBBORN = (
-    r"trap '' TERM INT; printf '\351' >/proc/$$/comm; "  # its name is not UTF-8 now
+    r"trap '' TERM INT; printf '\351) S 1 ' >/proc/$$/comm; "  # not UTF-8; it looks like the end of a name
     """(setsid sh -c 'trap "" TERM; sleep 300; sleep 300' &); echo "$DISPLAY"; sleep 300"""
 )
 ENDS: dict[str, tuple[Callable[[Desktop], object], str, int]] = {
