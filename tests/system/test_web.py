@@ -93,9 +93,8 @@ def test_proxy_with_a_broken_address_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_address_or_key_that_cannot_be_sent_is_invalid() -> None:
-    errors = [web_error(f"http://{host}/") for host in ("a..b", f"[::1]:{10**20}")]
-    errors.append(web_error("http://127.0.0.1:1/", key="\xeb"))
-    assert [error.kind for error in errors] == ["invalid"] * 3
+    errors = [web_error("http://a..b/"), web_error("http://127.0.0.1:1/", key="\xeb")]
+    assert [error.kind for error in errors] == ["invalid"] * 2
 
 
 def test_untrusted_certificate_is_no_failure_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
