@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import math
 import re
 import shlex
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -156,7 +156,7 @@ def _is_value(parameter: Parameter, item: Any) -> bool:
     if parameter.choices:
         return item in parameter.choices
     if parameter.type_ is float:
-        return type(item) in (int, float) and abs(item) <= 1e308
+        return type(item) in (int, float) and abs(item) <= sys.float_info.max
     return type(item) is parameter.type_  # isinstance would take True for a number
 
 
@@ -309,7 +309,7 @@ def _item(parameter: Parameter, text: str) -> Any:
     with suppress(ValueError):
         if parameter.type_ is int:
             return int(text, 0)  # X11 programs print window ids in hexadecimal
-        if parameter.type_ is float and math.isfinite(float(text)):
+        if parameter.type_ is float and abs(float(text)) <= sys.float_info.max:
             return float(text)
         if parameter.type_ is str and text in (parameter.choices or text):
             return text
