@@ -491,7 +491,13 @@ FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     *(("malformed_json", {"text": body}, OTHER_FORM, "check {base}", 1) for body in OTHER_BODIES),
     ("malformed_json", {"status": 502, "text": "N\xe3o"}, "error (502): N\ufffdo", "try again later", 4),
     ("malformed_json", {"status": 502, "text": "\n<html>"}, "a server error (502)", "try again later", 4),
-    ("malformed_json", {"status": 400, "text": "[" * 9999}, "request (400): [[[", "rephrase", 1),
+    (
+        "malformed_json",
+        {"status": 400, "text": "[" * 399 + " " + "[" * 9999},
+        "request (400): [[[",
+        "rephrase",
+        1,
+    ),
     ("malformed_json", {"status": 502, "text": "[]"}, "a server error (502)", "try again later", 4),
     *(("server_error", {"status": 400, "text": text}, "not accept images: ", "such as", 1) for text in BLIND),
     ("server_error", {"status": 400, "text": "Your credit balance is low"}, "billing required: ", "plan", 1),
@@ -521,7 +527,7 @@ def test_ask_model_reports_a_failure_and_retries_what_may_pass(
     assert wrong.code is ErrorCode.AI_PROVIDER_ERROR
     assert message.format(**names) in wrong.message and hint.format(**names) in wrong.hint, wrong
     assert (len(ai.questions), len(pauses), ai.redirected) == (questions, questions - 1, [])
-    assert len(wrong.message) <= len("Anthropic rejected the request (400): ") + 400
+    assert len(wrong.message) <= len("Anthropic rejected the request (400): ") + 399
     assert "<" not in wrong.message, "a web page is no message"
 
 

@@ -28,10 +28,12 @@ from peekaboo_min.core.settings import (
         ({"PEEKABOO_READONLY": "YES"}, "is_read_only", True),
         ({"PEEKABOO_READONLY": "off"}, "is_read_only", False),
         ({"PEEKABOO_ALWAYS_LOAD": "No"}, "always_load", False),
+        ({"PEEKABOO_READONLY": "true"}, "is_read_only", True),
         ({"PEEKABOO_READONLY": "on"}, "is_read_only", True),
         ({"PEEKABOO_ALWAYS_LOAD": "False"}, "always_load", False),
         ({"PEEKABOO_AI_TIMEOUT": "1.5"}, "ai_timeout_s", 1.5),
         ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": " k "}, "gemini_key", "k"),
+        ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": ""}, "gemini_key", "g"),
         ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": " "}, "gemini_key", "g"),
     ],
 )
@@ -106,7 +108,7 @@ def test_child_gets_no_relative_folder_and_no_cli_path(environment: Callable[...
 
 
 def test_changed_environment_is_read_again(environment: Callable[..., None]) -> None:
-    environment(LC_ALL="de@euro", PEEKABOO_DESKTOP="MacOS", OPENAI_API_KEY="sk-secret")
+    environment(LC_ALL="de_DE.UTF-8", PEEKABOO_DESKTOP="MacOS", OPENAI_API_KEY="sk-secret")
     environment(PEEKABOO_MCP_CONSOLE_LOGGING="1", PEEKABOO_LOG_LEVEL="WARN")
     assert module.ignored_variables() == {}
     assert (module.user_language(), module.platform_name()) == ("de", "macos")
@@ -117,6 +119,12 @@ def test_changed_environment_is_read_again(environment: Callable[..., None]) -> 
     assert "set it to macos or x11" in error_of(module.platform_name).hint
     environment(PEEKABOO_READ_ONLY="1", PEEKABOO_DENY="*", PEEKABOO_LOG_LEVEL="", LOG_LEVEL="loud")
     assert [*module.ignored_variables()] == ["PEEKABOO_DENY", "PEEKABOO_READ_ONLY", "LOG_LEVEL"]
+
+
+@pytest.mark.parametrize("locale", ["de", "de.UTF-8", "de_DE", "de@euro"])
+def test_language_is_the_first_part_of_the_locale(environment: Callable[..., None], locale: str) -> None:
+    environment(LC_ALL=locale)
+    assert module.user_language() == "de"
 
 
 LIFETIMES = {"0": "ever", "1": "1 second", "60": "60 seconds", "120": "2 minutes", "150": "150 seconds"}

@@ -131,7 +131,7 @@ WANTED: list[tuple[Optional[str], Optional[int], int]] = [
 
 
 @pytest.mark.parametrize(("title", "index", "expected"), WANTED)
-def test_find_window_by_exact_title_or_index(
+def test_find_window_prefers_an_exact_title_or_uses_the_index(
     title: Optional[str], index: Optional[int], expected: int
 ) -> None:
     assert find_window(NOTES, TITLED, title, index).window_id == expected
