@@ -470,6 +470,7 @@ NO_JSON = "sent a reply that is not JSON"
 OTHER_FORM = "sent an answer that does not follow its API"
 OTHER_BODIES = ("[]", "{}", '{"choices": []}', '{"candidates": [3]}')
 LONG = "a b " * 101
+DEEP = "[" * 399 + " " + "[" * 9999
 FULL = "model_context_window_exceeded"
 BLIND = ("missing data required for image", "only supports text", "not a multimodal", "n't support vision")
 # A failure and its options, parts of the message and the hint, and how often the model is asked.
@@ -491,13 +492,7 @@ FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     *(("malformed_json", {"text": body}, OTHER_FORM, "check {base}", 1) for body in OTHER_BODIES),
     ("malformed_json", {"status": 502, "text": "N\xe3o"}, "error (502): N\ufffdo", "try again later", 4),
     ("malformed_json", {"status": 502, "text": "\n<html>"}, "a server error (502)", "try again later", 4),
-    (
-        "malformed_json",
-        {"status": 400, "text": "[" * 399 + " " + "[" * 9999},
-        "request (400): [[[",
-        "rephrase",
-        1,
-    ),
+    ("malformed_json", {"status": 400, "text": DEEP}, "request (400): [[[", "rephrase", 1),
     ("malformed_json", {"status": 502, "text": "[]"}, "a server error (502)", "try again later", 4),
     *(("server_error", {"status": 400, "text": text}, "not accept images: ", "such as", 1) for text in BLIND),
     ("server_error", {"status": 400, "text": "Your credit balance is low"}, "billing required: ", "plan", 1),
