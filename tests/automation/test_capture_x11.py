@@ -108,6 +108,7 @@ def test_kept_files_are_private_to_their_owner(peek: Program, book_id: int, tmp_
     old = os.umask(0)
     try:
         saved(peek, "--app", "Form")
+        peek.data("screenshot", book_id)
         peek.data("press", book_id, "escape")
     finally:
         os.umask(old)

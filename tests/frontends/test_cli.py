@@ -218,6 +218,7 @@ def test_help_shows_choices_and_can_precede_the_command(forked: Program) -> None
         ("list --help windows", "list windows"),
         ("list --app Form -h", "list"),
         ("exec -h -- --version", "exec"),
+        ("click -V -h", "click"),
     ],
 )
 def test_help_flag_works_anywhere_before_two_dashes(forked: Program, line: str, name: str) -> None:
@@ -251,15 +252,21 @@ def test_steps_that_stdin_does_not_hold_are_refused(forked: Program, tmp_path: P
         assert done.code == 2 and "- is not JSON: " in done.err, source
 
 
-@pytest.mark.parametrize(("line", "code"), [("--help", 0), ("windows --json", 0), ("nonsense --json", 2)])
-def test_closed_pipe_on_stdout_is_no_error(forked: Program, empty_display: str, line: str, code: int) -> None:
+CLOSED = [("--help", 0), ("windows --json", 0), ("nonsense --json", 2), ("nonsense", 2)]
+
+
+@pytest.mark.parametrize(("line", "code"), CLOSED)
+def test_closed_pipe_on_stdout_or_stderr_is_no_error(
+    forked: Program, empty_display: str, line: str, code: int
+) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     environment = {**forked.environment, "DISPLAY": empty_display}
     argv = [*forked.words, *line.split()]
-    done = subprocess.run(argv, env=environment, stdout=writer, stderr=subprocess.PIPE, timeout=PATIENCE_S)
+    stderr = subprocess.PIPE if "--" in line else writer
+    done = subprocess.run(argv, env=environment, stdout=writer, stderr=stderr, timeout=PATIENCE_S)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (code, b"")
+    assert (done.returncode, done.stderr or b"") == (code, b"")
 
 
 @both_forms
@@ -298,7 +305,10 @@ def test_piped_image_is_the_only_one_and_leaves_no_file(
         assert read_image_info(tmp_path / "image") == info
     question = forked.run("image", "--path", "-", "--question", "?", DISPLAY=empty_display)
     assert "stdout cannot carry both an image and an answer; save the image as a file" in question.err
-    two = InProcessProgram(mac_environment(mac)).run("image", "--path", "-")
+    on_mac = InProcessProgram(mac_environment(mac))
+    window = in_shell(on_mac, f'exec "$@" >{tmp_path}/window').run("screenshot", 1090, "--path", "-")
+    assert (window.code, read_image_info(tmp_path / "window") is not None) == (0, True)
+    two = on_mac.run("image", "--path", "-")
     problem = "peekaboo-min: stdout takes one image, not 2; name one screen or window, or a folder\n"
     assert two == Finished(2, "", problem)
     assert [
@@ -314,14 +324,26 @@ def test_bug_is_one_json_document_and_in_text_a_traceback(
     expected = {"code": "INTERNAL_ERROR", "message": ANY, "details": ""}
     assert (done.code, done.error) == (1, expected)
     assert done.error["message"].startswith("ZeroDivisionError: division by zero; see the log; ")
+    assert done.json["debug_logs"] == ["unexpected ZeroDivisionError: division by zero"]
     with pytest.raises(ZeroDivisionError):
         forked.run("windows")
 
 
-def test_full_disk_behind_stdout_is_reported_without_a_traceback(forked: Program) -> None:
-    done = in_shell(forked, 'exec "$@" >/dev/full').run("--help")
+@pytest.mark.parametrize("line", ["--help", "image --path -"])
+def test_full_disk_behind_stdout_is_reported_without_a_traceback(
+    forked: Program, empty_display: str, line: str
+) -> None:
+    done = in_shell(forked, 'exec "$@" >/dev/full', DISPLAY=empty_display).run(*line.split())
     problem = "peekaboo-min: the output could not be written: No space left on device\n"
     assert done == Finished(1, "", problem)
+
+
+def test_image_is_not_written_to_a_terminal(forked: Program) -> None:
+    ours, terminal = os.openpty()
+    done = in_shell(forked, f'exec "$@" >{os.ttyname(terminal)}').run("image", "--path", "-")
+    for descriptor in (ours, terminal):
+        os.close(descriptor)
+    assert done.code == 2 and "an image cannot be written to a terminal" in done.err
 
 
 @both_forms
