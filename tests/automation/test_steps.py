@@ -76,6 +76,8 @@ def test_server_takes_only_steps_whose_tools_it_offers(peek: Program, form: Form
         focus = {"tool": "focus_window", "window_id": form_id}
         refused = server.call("run_steps", steps=[focus, {**KEY, "window_id": form_id}])
         assert refused["content"][0]["text"].endswith("give one of focus_window"), refused
+        named = server.call("run_steps", steps=[{**focus, "window_id": "Form"}])
+        assert "window_id is 'Form', not a whole number" in named["content"][0]["text"]
         done = server.call("run_steps", steps=json.dumps([focus]), screenshot=True)
         assert [block["type"] for block in done["content"]] == ["text", "image"], done
     assert form.events("key") == []

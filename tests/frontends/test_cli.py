@@ -291,6 +291,8 @@ def test_escape_sequence_in_a_path_is_not_printed(
 ) -> None:
     done = forked.run("image", "--path", tmp_path / "\x1b[2J.png", DISPLAY=empty_display)
     assert done.code == 0 and "\ufffd[2J.png" in done.out
+    (row,) = forked.data("image", "--path", tmp_path / "\udce9.png", DISPLAY=empty_display)["saved_files"]
+    assert row["path"] == f"{tmp_path}/\ufffd.png"
 
 
 def test_piped_image_is_the_only_one_and_leaves_no_file(
@@ -436,6 +438,8 @@ def test_clean_all_leaves_only_the_users_files(forked: Program, tmp_path: Path, 
     stop.write_text("")
     assert kept() == [str(stop)]
     assert left() == [stop]
+    text = forked.run("clean", "--all", PEEKABOO_LOG_FILE=str(tmp_path / "log")).out
+    assert str(stop) in text and "is yours to delete" in text
     stop.unlink()
     assert kept() == []
     assert [path for name in ("tmp", "state", "home") for path in (tmp_path / name).iterdir()] == []

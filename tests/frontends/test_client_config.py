@@ -61,7 +61,7 @@ def console_script(folder: Path) -> list[Any]:
 def copied_file(folder: Path) -> list[Any]:
     """Copy the single file into an oddly named folder; return its argv."""
     folder.mkdir()
-    return [make_environment(folder / "venv"), shutil.copy(SINGLE_FILE, folder / "peek a boo.py")]
+    return [make_environment(folder / "venv"), shutil.copy(SINGLE_FILE, folder / "peekaboo-min")]
 
 
 PACKAGE = [sys.executable, "-m", "peekaboo_min"]
@@ -178,7 +178,7 @@ def test_config_refuses_an_interpreter_in_a_cache(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, prefix: str, is_cache: bool
 ) -> None:
     monkeypatch.setattr(sys, "prefix", prefix)
-    done = InProcessProgram(environment).run("config", "cursor")
+    done = InProcessProgram({**environment, "UV": "/opt/uv"}).run("config", "cursor")
     refusal = f"this Python is in a cache that may be cleaned: {prefix}; install it with `uv tool install` or"
     assert (done.code, refusal in done.err) == (2 * is_cache, is_cache)
 

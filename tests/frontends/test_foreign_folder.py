@@ -61,7 +61,6 @@ def imported_by_m(python: str) -> list[str]:
 
 
 STARTS = {"-m from elsewhere": "-m peekaboo_min", "-m in a checkout": "-m peekaboo_min", "": "peekaboo.py"}
-STARTS["path in a checkout"] = "peekaboo_min/__main__.py"
 
 
 @pytest.mark.parametrize("start", STARTS)

@@ -112,6 +112,7 @@ JUNK = (
     START,
     b"[" * 100_000 + START,
     b"[%s]" % START,
+    b'{"server/discover": "2026-07-28"}',
     b"",
     b"{}",
     b"[1]",
