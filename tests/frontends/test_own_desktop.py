@@ -74,6 +74,18 @@ def test_desktop_has_the_exit_code_of_a_killed_command(start: Start) -> None:
     assert start("kill -9 $$").wait(PATIENCE_S) == 137
 
 
+def test_interrupt_of_the_process_group_reaches_the_command(start: Start) -> None:
+    process = start('trap "echo caught; exit" INT; echo "$DISPLAY"; sleep 300 & wait')
+    line(process)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=PATIENCE_S)[0] == b"caught\n"
+
+
+def test_desktop_without_its_command_is_an_error(program: Program) -> None:
+    need(*X_PROGRAMS)
+    assert program.error("desktop", "--", "no-such-command")["code"] == "MISSING_PROGRAM"
+
+
 def kill_supervisor(process: Desktop) -> None:
     os.kill(int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()), signal.SIGKILL)
 
@@ -152,11 +164,12 @@ def test_desktop_names_the_package_of_a_broken_program(program: Program, tmp_pat
     broken = program.error(*argv, **found)
     assert (missing["code"], broken["code"]) == ("MISSING_PROGRAM", "PROGRAM_FAILED")
     assert missing["message"].endswith(f"sudo apt-get install {PACKAGES[name]}")
-    assert broken["message"].startswith(f"{name} did not start")
+    hint = "check that DISPLAY names a running X server" if name == "Xephyr" else "install it again: sudo "
+    assert broken["message"].startswith(f"{name} did not start; {hint}")
 
 
 def test_desktop_refuses_a_mac_and_invalid_sizes(program: Program) -> None:
-    for size in ("1280", "1280x", "99x800", "1280x800x24", "x"):
+    for size in ("1280", "1280x", "99x800", "1280x800x24", "0800x800", "x"):
         assert program.error("desktop", "--size", size, "--", "true")["code"] == "INVALID_ARGUMENT"
     error = program.error("desktop", "--", "true", PEEKABOO_DESKTOP="macos")
     assert error["code"] == "UNSUPPORTED_PLATFORM" and "Linux" in error["message"]

@@ -95,6 +95,12 @@ def test_failed_result_has_its_error_then_its_text_and_images() -> None:
     assert done == {"content": [shown], "isError": False, "_meta": {"note": "moved"}}
 
 
+def test_text_that_has_all_of_the_data_is_sent_without_json() -> None:
+    message = success_message(Result("2 labels", {"found": [1, 2]}, is_text_enough=True))
+    assert message["content"] == [{"type": "text", "text": "2 labels"}]
+    assert message["structuredContent"] == {"summary": "2 labels", "found": [1, 2]}
+
+
 def test_error_can_always_be_sent() -> None:
     error = PeekabooError(
         ErrorCode.CAPTURE_FAILED, "\ud800. Next step: no.", "h" * 10**6, "\udcff", "\ud800" * 200
@@ -105,6 +111,8 @@ def test_error_can_always_be_sent() -> None:
     assert message["content"][0]["text"].startswith(f"{name}: \ufffd. Next step: no. Next step: h")
     parts = {"message": "\ufffd. Next step: no.", "next_step": f"{'h' * 2_000}... (cut)"}
     assert message["_meta"] == {"backend_error_code": name, **parts}
+    long = error_message(PeekabooError(ErrorCode.TIMEOUT, "m" * 2_001))
+    assert long["_meta"]["message"] == f"{'m' * 2_000}... (cut)"
 
 
 UNCHANGED: list[tuple[Any, dict[str, Any]]] = [
