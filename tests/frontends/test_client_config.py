@@ -132,9 +132,10 @@ def test_config_starts_a_server_that_lists_windows(
 
 def test_config_desktop_starts_a_server_with_a_desktop(tmp_path: Path, environment: dict[str, str]) -> None:
     need(*X_PROGRAMS)
-    done = config(PACKAGE, environment, "claude-code", "--desktop")
+    done = config(PACKAGE, environment, "claude-code", "--desktop", "--env", "HOME")
     block = block_of("claude-code", done.out)
-    assert (block["args"][-1], block["env"]) == ("desktop", {}) and "DISPLAY" not in done.err
+    assert (block["args"][-1], block["env"]) == ("desktop", {"HOME": environment["HOME"]})
+    assert "DISPLAY" not in done.err
     launcher = {name: environment[name] for name in ("HOME", "PATH", "TMPDIR", "XDG_STATE_HOME")}
     assert start("claude-code", block, launcher, tmp_path, listed_titles) == []
 

@@ -96,7 +96,8 @@ def test_discover_is_answered_before_the_sdk_is_imported_and_like_by_the_sdk(tmp
     with serving("package", {**environment, "PYTHONPATH": str(tmp_path)}) as server:
         early = server.ask("server/discover", MODERN)["result"]
     with serving("package", environment) as server:
-        assert server.ask("server/discover", MODERN)["result"] == early
+        for _ in range(2):  # a client may repeat it before it sends initialize
+            assert server.ask("server/discover", MODERN)["result"] == early
         assert server.shake_hands()["protocolVersion"] == "2025-11-25"
         assert "error" in server.ask("server/discover", MODERN), "the SDK answers after initialize"
     with serving("package", environment) as server:
