@@ -1,4 +1,4 @@
-"""Click, type, press, scroll on real X11; the application reports what arrived."""
+"""Click, drag, type, press, scroll on real X11; the application reports what arrived."""
 
 from __future__ import annotations
 

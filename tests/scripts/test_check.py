@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
+from fakemac import FakeMac
 from worlds import ROOT
 
 CHECK = ROOT / "scripts" / "check.sh"
@@ -43,3 +44,4 @@ def test_contributing_names_only_existing_files() -> None:
         name for name in named if not any(list(folder.glob(f"{name.rstrip('./')}*")) for folder in folders)
     ]
     assert len(named) > 20 and missing == []
+    assert set(re.findall(r"mac\.(\w+)\(", text)) <= set(dir(FakeMac))

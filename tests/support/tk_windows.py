@@ -29,21 +29,18 @@ def audit(program: Program) -> list[dict[str, Any]]:
     return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-_X = ctypes.CDLL("libX11.so.6")
-for _name in ("XOpenDisplay", "XGetKeyboardMapping"):
-    getattr(_X, _name).restype = ctypes.c_void_p
-
-
 def keyboard_state(display: str) -> dict[str, bytes]:
     """Return the held keys and buttons, the modifiers and locks, and the keyboard map, as Xlib has them."""
-    server = ctypes.c_void_p(_X.XOpenDisplay(display.encode()))
+    xlib = ctypes.CDLL("libX11.so.6")
+    xlib.XOpenDisplay.restype = xlib.XGetKeyboardMapping.restype = ctypes.c_void_p
+    server = ctypes.c_void_p(xlib.XOpenDisplay(display.encode()))
     held, modifiers, count = ctypes.create_string_buffer(32), ctypes.create_string_buffer(18), ctypes.c_int()
-    _X.XQueryKeymap(server, held)
-    _X.XkbGetState(server, 0x100, modifiers)
-    keysyms = _X.XGetKeyboardMapping(server, 8, 248, ctypes.byref(count))
+    xlib.XQueryKeymap(server, held)
+    xlib.XkbGetState(server, 0x100, modifiers)
+    keysyms = xlib.XGetKeyboardMapping(server, 8, 248, ctypes.byref(count))
     state = {"held": held.raw, "modifiers": modifiers.raw}
     state["map"] = ctypes.string_at(keysyms, 248 * count.value * ctypes.sizeof(ctypes.c_ulong))
-    _X.XCloseDisplay(server)
+    xlib.XCloseDisplay(server)
     return state
 
 

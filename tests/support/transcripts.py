@@ -26,6 +26,7 @@ from worlds import Program, clean_environment
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Delivery, Display, Element, Handler, Point, RecognisedText, Rect, Window
+from peekaboo_min.system.programs import mcp_version
 
 FOLDER = Path(__file__).parent.parent / "automation" / "transcripts"
 # commands of one kind, which a transcript runs together: `$ each pointer keys`
@@ -298,6 +299,7 @@ def _look(name: str) -> Any:
 
 def _write() -> None:
     """Replace the outcomes in all files by the real ones; then read the difference before you commit it."""
+    mcp_version()  # without mcp, the outcome of doctor would be another one
     for path in FOLDER.glob("*.txt"):
         parts = [path.read_text("utf-8").split("\n== ")[0].rstrip()]
         for title, lines in sections(path.name).items():
