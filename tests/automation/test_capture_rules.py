@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from samples import error_of
 from scripted import ScriptedDesktop
 from tk_windows import FORM_COLOUR, pixels_of, programs_by, window_titled
 from worlds import Form, OpenForm, Program, wait_for
 
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.system import files
 from peekaboo_min.system.image_files import read_image_info
 from peekaboo_min.tools.capture_tools import image
+from peekaboo_min.tools.look_tools import take_window_screenshot
 
 
 def ids_of(peek: Program, *titles: str) -> list[int]:
@@ -108,3 +111,18 @@ def test_returned_image_is_also_saved_at_the_default_path(
     environment(PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "kept.png"))
     image(app="Notes", return_data=True)
     assert read_image_info(tmp_path / "kept.png") is not None
+
+
+def test_image_tool_brings_the_app_to_the_front_if_requested(desk: ScriptedDesktop) -> None:
+    image(app="Notes", capture_focus="foreground", return_data=True)
+    assert "focus" in desk.done
+
+
+def test_screenshot_for_a_model_is_a_jpeg(desk: ScriptedDesktop) -> None:
+    take_window_screenshot(7)
+    assert desk.captured == {"jpg": 1}
+
+
+def test_screenshot_of_a_region_needs_the_screenshot_that_it_names(desk: ScriptedDesktop) -> None:
+    take_window_screenshot(7)
+    assert error_of(take_window_screenshot, 7, [0, 0, 9, 9], "0" * 16).code is ErrorCode.STALE_SCREENSHOT

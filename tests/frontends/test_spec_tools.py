@@ -29,6 +29,7 @@ NEEDS_APP = "For 'application_windows', 'app' identifier is required."
 NO_FORMAT = "Unsupported image format: none. Supported formats: .png, .jpg, .jpeg, .webp"
 NOT_APPLICABLE = "'app' and 'include_window_details' not applicable for 'server_status'."
 ONE_PROVIDER = "ollama/llava:latest"
+A_PNG = {"image_path": "/a.png", "question": "?"}
 CALCULATOR: dict[str, Any] = {"app": "Calculator", "max_dimension": 64, "return_data": True}
 
 
@@ -51,6 +52,7 @@ def server(mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
 
 SPECIFIED = [
     ("list", {"item_type": "application_windows"}, NEEDS_APP),
+    ("list", {"app": " "}, NEEDS_APP),
     ("list", {"include_window_details": ["ids"]}, "'include_window_details' only for 'application_windows'."),
     ("list", {"item_type": "server_status", "app": "Safari"}, NOT_APPLICABLE),
     ("list", {"item_type": "server_status", "include_window_details": ["ids"]}, NOT_APPLICABLE),
@@ -92,6 +94,7 @@ REFUSALS = [
     ("image", {"app": "Ca"}, f"AMBIGUOUS_APP_IDENTIFIER: 'Ca' matches 2 applications. Next step: {TWO}"),
     ("focus_window", {"window_id": 7}, "WINDOW_NOT_FOUND: there is no window 7. Next step: list the windows"),
     ("image", {"app": "Notes"}, "WINDOW_NOT_FOUND:"),
+    ("analyze", {**A_PNG, "provider_config": {"type": "openai"}}, "AI_NOT_CONFIGURED: Provider 'openai'"),
     ("screenshot_app_window", {"appName": "Ca"}, "ProcessNotFound:"),
     ("screenshot_app_window", {"appName": "Notes"}, f"NoWindow: {NO_WINDOW}"),
 ]
@@ -130,6 +133,7 @@ def test_list_server_status_is_only_text(server: Server) -> None:
     (block,) = answer["content"]
     assert answer == {"content": [block], "isError": False}
     assert block["text"].startswith(status_text("ollama/llava:latest").strip() + "\n\nok      ")
+    assert block["text"].endswith("\n\nProblems:\nnone")
 
 
 @pytest.mark.parametrize(
