@@ -31,7 +31,7 @@ from peekaboo_min.desktop.macos.osascript import WINDOW_SOURCES, permission_erro
 from peekaboo_min.integrations.keynote import KEYNOTE_IDS  # noqa: E402
 from peekaboo_min.system.bitmaps import Bitmap, read_bitmap  # noqa: E402
 from peekaboo_min.system.files import write_privately  # noqa: E402
-from peekaboo_min.system.image_files import read_image_info  # noqa: E402
+from peekaboo_min.system.image_files import whole_image  # noqa: E402
 from peekaboo_min.system.process import Completed, run_program  # noqa: E402
 from peekaboo_min.system.programs import native_source  # noqa: E402
 
@@ -131,7 +131,7 @@ def _jxa(
 
 def _size(path: Path) -> str:
     """Return `WIDTHxHEIGHT` in pixels; empty if the file is not a whole image."""
-    info = read_image_info(path) if path.exists() else None
+    info = whole_image(path.read_bytes()) if path.exists() else None
     return f"{info.width}x{info.height}" if info else ""
 
 

@@ -18,17 +18,13 @@ _BROWSER = r"firefox|navigator|chrom|safari|edge|brave|opera|vivaldi|librewolf|e
 X_CLIENT_BITS = 21  # one X client's windows have the same id above these bits; 19 if a server allows 1,024
 
 
-def is_worth_listing(window: Window) -> bool:
-    """Return True for an app's ordinary window: normal layer, visible, at least 50x50, no popup, no dock."""
-    return window.is_ordinary and bool(window.app_name) and window.bundle_id != "com.apple.dock"
-
-
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> list[Window]:
-    """Return the windows worth listing, front to back: on the screen, then minimised, then others.
+    """Return the apps' ordinary windows, front to back: on the screen, then minimised, then others.
 
     X11 stacks minimised windows anywhere; in this order, an index names the same window in every list.
     """
-    listed = [w for w in windows if is_worth_listing(w) and (with_off_screen or w.is_on_screen)]
+    ordinary = [w for w in windows if w.is_ordinary and w.app_name and w.bundle_id != "com.apple.dock"]
+    listed = [window for window in ordinary if with_off_screen or window.is_on_screen]
     return sorted(listed, key=lambda window: (not window.is_on_screen, not window.is_minimised))
 
 

@@ -7,7 +7,6 @@ import re
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Callable, Optional
 
 from ..core.models import ImageInfo
@@ -68,13 +67,8 @@ def _sniff_webp(data: bytes) -> ImageInfo:
     return ImageInfo("webp", width & 0x3FFF, height & 0x3FFF)
 
 
-def read_image_info(path: Path) -> Optional[ImageInfo]:
-    """Return kind and size of a complete image file, or None for any other file. Raises OSError."""
-    return whole_image(path.read_bytes())
-
-
 def whole_image(data: bytes) -> Optional[ImageInfo]:
-    """Return kind and size of an image, or None if bytes of it are missing."""
+    """Return kind and size of an image, or None for other data and if bytes are missing."""
     info = sniff_image(data)
     return info if info and _IS_WHOLE[info.kind](data) else None
 

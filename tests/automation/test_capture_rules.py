@@ -14,7 +14,7 @@ from worlds import Form, OpenForm, Program, wait_for
 
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.system import files
-from peekaboo_min.system.image_files import read_image_info
+from peekaboo_min.system.image_files import whole_image
 from peekaboo_min.tools.capture_tools import image
 from peekaboo_min.tools.look_tools import take_window_screenshot
 
@@ -85,7 +85,7 @@ def test_rectangle_screenshot_can_be_clicked(peek: Program, form: Form, form_id:
     "ウィンドウ ID のフォールバックに対応する".
     """
     data = peek.data("screenshot", form_id, **failing_maim(f"-i {form_id}", tmp_path / "bin"))
-    info = read_image_info(Path(data["path"]))
+    info = whole_image(Path(data["path"]).read_bytes())
     assert info and info[1:] == (data["bounds"]["width"], data["bounds"]["height"])
     assert {colour(data, 1, 1), colour(data, info.width - 2, info.height - 2)} == {FORM_COLOUR}
     peek.data("click", form_id, *form.centre("agree"), "--screenshot-id", data["screenshot_id"])
@@ -110,7 +110,7 @@ def test_returned_image_is_also_saved_at_the_default_path(
 ) -> None:
     environment(PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "kept.png"))
     image(app="Notes", return_data=True)
-    assert read_image_info(tmp_path / "kept.png") is not None
+    assert whole_image((tmp_path / "kept.png").read_bytes()) is not None
 
 
 def test_image_tool_brings_the_app_to_the_front_if_requested(desk: ScriptedDesktop) -> None:

@@ -14,7 +14,7 @@ from peekaboo_min.desktop.matching import (
     cover_of,
     find_app,
     find_window,
-    is_worth_listing,
+    visible_windows,
     window_named,
     windows_of,
 )
@@ -165,7 +165,7 @@ def test_find_window_refuses_a_negative_index_and_no_windows() -> None:
     ],
 )
 def test_list_leaves_out_invisible_tiny_and_system_windows(others: dict[str, Any], is_listed: bool) -> None:
-    assert is_worth_listing(window(**others)) is is_listed
+    assert bool(visible_windows([window(**others)])) is is_listed
 
 
 def test_windows_of_an_app_without_a_pid_share_its_x_client() -> None:

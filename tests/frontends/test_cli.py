@@ -21,7 +21,7 @@ from peekaboo_min import __version__
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import ImageInfo
 from peekaboo_min.frontends import cli
-from peekaboo_min.system.image_files import read_image_info
+from peekaboo_min.system.image_files import whole_image
 from peekaboo_min.tools.table import COMMANDS
 
 UNUSED_DISPLAY = ":64999"
@@ -304,12 +304,12 @@ def test_piped_image_is_the_only_one_and_leaves_no_file(
         (["--format", "jpg"], ImageInfo("jpg", 640, 480)),
     ):
         assert piped.run("image", "--path", "-", *options) == Finished(0, "", "")
-        assert read_image_info(tmp_path / "image") == info
+        assert whole_image((tmp_path / "image").read_bytes()) == info
     question = forked.run("image", "--path", "-", "--question", "?", DISPLAY=empty_display)
     assert "stdout cannot carry both an image and an answer; save the image as a file" in question.err
     on_mac = InProcessProgram(mac_environment(mac))
     window = in_shell(on_mac, f'exec "$@" >{tmp_path}/window').run("screenshot", 1090, "--path", "-")
-    assert (window.code, read_image_info(tmp_path / "window") is not None) == (0, True)
+    assert (window.code, whole_image((tmp_path / "window").read_bytes()) is not None) == (0, True)
     two = on_mac.run("image", "--path", "-")
     problem = "peekaboo-min: stdout takes one image, not 2; name one screen or window, or a folder\n"
     assert two == Finished(2, "", problem)

@@ -14,7 +14,7 @@ from typing import Any, Callable
 import pytest
 from worlds import PATIENCE_S, X_PROGRAMS, Program, both_forms, executable, need, processes_of, wait_for
 
-from peekaboo_min.system.image_files import read_image_info
+from peekaboo_min.system.image_files import whole_image
 from peekaboo_min.system.programs import PACKAGES
 
 Desktop = subprocess.Popen[bytes]
@@ -58,7 +58,7 @@ def test_desktop_passes_stdin_exit_code_and_variables(start: Start, program: Pro
     session = {"WAYLAND_DISPLAY": "wayland-0", "SESSION_MANAGER": "local/x", "AT_SPI_BUS_ADDRESS": "x"}
     process = start(command, "--size", "800x600", XDG_RUNTIME_DIR="/run", **session)
     out, err = process.communicate(b"from stdin\n", timeout=PATIENCE_S)
-    info = read_image_info(tmp_path / "a.png")
+    info = whole_image((tmp_path / "a.png").read_bytes())
     assert (process.returncode, out.split()[:3]) == (7, [b"from", b"stdin", b"700"]), err
     assert info is not None and (info.width, info.height) == (800, 600)
     variables = dict(row.split("=", 1) for row in out.decode().splitlines() if "=" in row)

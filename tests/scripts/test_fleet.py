@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from worlds import ROOT, Finished, Program, clean_environment, executable, group_of, need, wait_for, x_server
 
-from peekaboo_min.system.image_files import read_image_info
+from peekaboo_min.system.image_files import whole_image
 
 SCRIPT = str(ROOT / "scripts" / "fleet.sh")
 
@@ -75,7 +75,8 @@ def test_fleet_fails_only_for_the_dead_desktop(ssh: dict[str, str], tmp_path: Pa
     assert done.code == 1 and done.err == f"{SCRIPT}: 1 of 3 failed\n"
     for display, size in zip(displays, sizes):
         assert lines[host(display)].startswith("0\t")
-        info = read_image_info(tmp_path / "shots" / host(display).replace("/", "_") / "it's a screen.png")
+        path = tmp_path / "shots" / host(display).replace("/", "_") / "it's a screen.png"
+        info = whole_image(path.read_bytes())
         assert info is not None and (info.width, info.height) == size
     assert lines[host(ended)].startswith("1\t") and "no X display" in lines[host(ended)]
 

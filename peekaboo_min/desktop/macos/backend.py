@@ -12,7 +12,7 @@ from ...core.log import log_debug
 from ...core.models import Act, App, Display, Element, Handler, Point, RecognisedText, Rect, Scene, Window
 from ...core.text import clean_text
 from ...system.files import file_lock, held_locks
-from ...system.image_files import read_image_info
+from ...system.image_files import whole_image
 from ...system.process import ProgramTimeout, run_program
 from ..base import Desktop
 from ..matching import find_app
@@ -181,12 +181,12 @@ class MacDesktop(Desktop):
         argv = ["sips", "-z", str(height), str(width), *format_options, str(source), "--out", str(target)]
         done = run_program(argv, timeout_s=_PROGRAM_S, accept=None)
         # sips may fail with exit code 0
-        if done.code or not target.is_file() or read_image_info(target) is None:
+        if done.code or not target.is_file() or whole_image(target.read_bytes()) is None:
             message, details = "sips could not resize the image", done.stderr.strip()[-300:]
             raise PeekabooError(ErrorCode.SIPS_ERROR, message, details=details)
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
-        info = read_image_info(path)
+        info = whole_image(path.read_bytes())
         if info is None:
             raise invalid(f"{path} is not an image", hint="give a png or jpg")
         request = {"path": str(path), "characters": characters}

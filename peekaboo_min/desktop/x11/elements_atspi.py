@@ -75,11 +75,6 @@ class Place(NamedTuple):
     def is_gtk4(self) -> bool:
         return self.toolkit.startswith("GTK 4")
 
-    @property
-    def lacks_padding(self) -> bool:
-        # in GTK 4.8, positions are right, and only a widget's own padding is missing from its box
-        return self.is_gtk4 and not re.match(r"GTK 4\.\d\.", self.toolkit)
-
     def box(self, node: Any) -> Box:
         """Return a node's box in screen points; its size is 0 if the node is not drawn."""
         with suppress(GLib.Error):
@@ -226,7 +221,8 @@ class Reader:
             if is_visible and is_in_this_window != is_menu_title:
                 around = around._replace(row=self.listed(node, role, states, around))
         children = self.children(node, around)
-        if around.place.lacks_padding and role not in CLIP:  # a list may be partly empty
+        # in GTK 4.8, positions are right, and only a widget's own padding is missing from its box
+        if re.match(r"GTK 4\.\d\d", around.place.toolkit) and role not in CLIP:  # a list may be partly empty
             is_plain_box = not states.isdisjoint({STATE.VERTICAL, STATE.HORIZONTAL})
             most = LARGEST_BOX_PADDING if is_plain_box else LARGEST_PADDING
             around = around._replace(place=around.place.inside(box, children, most))

@@ -29,7 +29,7 @@ from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import SIDE, RecognisedText, Rect, joined
 from ...core.settings import settings, user_language
 from ...core.text import clean_text
-from ...system.image_files import read_image_info
+from ...system.image_files import whole_image
 from ...system.process import program_path, run_program
 from ..readings import Pgm, Words, best_readings, is_known, parse_pgm
 
@@ -53,8 +53,7 @@ _LANGUAGES = dict[str, list[str]](
     )
 )
 _MOST_LANGUAGES = 5  # each is a run of tesseract
-# A larger image is most likely of a display with two pixels per point: its text is large, and speed matters
-# more.
+# A larger image is most likely of a display with two pixels per point, which shows its text large.
 _LARGE_PIXELS = 2_000_000
 # tesseract reads a widget's border or corner as a word of these characters.
 _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
@@ -159,7 +158,7 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
 
 def _dark_on_white(path: Path) -> tuple[Pgm, list[Rect]]:
     """Return the image with all text dark on white and no lines, and the frames' sides."""
-    info = read_image_info(path)
+    info = whole_image(path.read_bytes())
     if info is None:
         raise invalid(f"{path} is not an image", "give a png or jpg")
     # name the format, or convert would execute the commands in a drawing or a script
