@@ -6,12 +6,13 @@ import json
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any, Callable, NoReturn, Optional, Union
 
 from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import collected_debug_lines, log_error
+from ..core.log import collected_debug_lines
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
 from ..core.text import outgoing_data, shown_text
@@ -60,8 +61,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         except Exception as e:
             if not wants_json:
                 raise  # a bug: show the traceback
-            log_error(f"unexpected {type(e).__name__}: {e}", exc_info=True)
-            failure = PeekabooError(ErrorCode.INTERNAL_ERROR, f"{type(e).__name__}: {e}")
+            message, hint = f"{type(e).__name__}: {e}", "please report this bug, with its details"
+            failure = PeekabooError(ErrorCode.INTERNAL_ERROR, message, hint, traceback.format_exc())
             result = Result("", failure=failure)
     code = result.failure.code.exit_code if result.failure else result.exit_code
     if wants_json:
