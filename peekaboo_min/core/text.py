@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, Union
 
 # Compiled at first use: compiling all of them would take a twentieth of a command's start.
 # Control characters, and characters that change the writing direction and could forge another title.
@@ -49,6 +49,14 @@ def encodable(text: str) -> str:
 def cut_to_bytes(text: str, limit: int) -> str:
     """Cut the text to at most `limit` bytes of UTF-8, at the end of a character."""
     return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")
+
+
+def parsed_json(text: Union[str, bytes]) -> Any:
+    """Parse JSON. Raises ValueError, also if it is nested too deep."""
+    try:
+        return json.loads(text)
+    except RecursionError as e:
+        raise ValueError(str(e)) from None
 
 
 def outgoing_data(data: Any) -> Any:

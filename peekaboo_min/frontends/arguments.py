@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 import re
 import shlex
 import sys
@@ -15,6 +14,7 @@ from functools import cache, partial
 from typing import Any, Callable, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import invalid
+from ..core.text import parsed_json
 
 PROGRAM = "peekaboo-min"
 JSON_FLAGS = ("--json-output", "--json", "-j")
@@ -128,8 +128,8 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
         if (is_blank or is_zero) and not parameter.is_required and parameter.default is None:
             del given[parameter.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
-            with suppress(ValueError, RecursionError):  # pydantic reports invalid JSON
-                given[parameter.name] = json.loads(value)
+            with suppress(ValueError):  # pydantic reports invalid JSON
+                given[parameter.name] = parsed_json(value)
     return given
 
 

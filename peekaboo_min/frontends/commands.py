@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from ..core.errors import PeekabooError, file_errors, invalid
 from ..core.log import OLDER_LOGS
 from ..core.models import Result
 from ..core.settings import settings, settings_with_env_file
+from ..core.text import parsed_json
 from ..desktop.matching import window_named
 from ..desktop.select import check_arguments, this_desktop
 from ..system import files
@@ -141,8 +141,8 @@ def run_steps_of_file(
     with file_errors(absolute_path(file)):
         content = stdin.read() if file == "-" else absolute_path(file).read_bytes()
     try:
-        steps = json.loads(content)
-    except (ValueError, RecursionError) as e:
+        steps = parsed_json(content)
+    except ValueError as e:
         raise invalid(f"{file} is not JSON: {e}", _STEP_HINT) from e
     return _run_steps(steps, _STEP_TOOLS, partial(screenshot, path=path) if path else None, takes_names=True)
 

@@ -15,6 +15,7 @@ from .. import __version__
 from ..core.errors import PeekabooError
 from ..core.log import log_error, log_info, log_warning, start_log_file
 from ..core.settings import ignored_variables, settings
+from ..core.text import parsed_json
 from ..desktop.select import this_desktop
 from ..integrations.keynote import keep_deck_in_memory
 from ..system.ending import call_exit_hooks, end_cleanly_on_signals
@@ -99,8 +100,8 @@ def _relay(stdin: BinaryIO, stdout: BinaryIO, sdk: BinaryIO, discovery: dict[str
             stream = sdk
             is_start = is_start and b'"server/discover"' in line and b'"2026-07-28"' in line
             if is_start:
-                with suppress(ValueError, LookupError, TypeError, RecursionError):  # the SDK reports it
-                    reply = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": discovery}
+                with suppress(ValueError, LookupError, TypeError):  # the SDK reports it
+                    reply = {"jsonrpc": "2.0", "id": parsed_json(line)["id"], "result": discovery}
                     stream, line = stdout, json.dumps(reply).encode() + b"\n"
             stream.write(line)
             stream.flush()

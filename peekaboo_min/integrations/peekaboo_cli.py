@@ -19,7 +19,7 @@ from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_warning
 from ..core.models import ImageData, Result
 from ..core.settings import settings
-from ..core.text import clean_text, shown_text
+from ..core.text import clean_text, parsed_json, shown_text
 from ..desktop.images import fit_for_client, load_image
 from ..desktop.select import this_desktop
 from ..system.files import absolute_path, working_folder
@@ -28,7 +28,6 @@ from ..system.process import ProgramTimeout, run_program
 from ..system.programs import find_programs, own_command
 
 _LIST_S, _IMAGE_S = 30.0, 45.0  # every tool ends within 50 s
-_EXECUTION_ERROR = "SWIFT_CLI_EXECUTION_ERROR"
 
 
 def peekaboo_argv() -> list[str]:
@@ -119,8 +118,8 @@ def peekaboo_exec(
         "version": peekaboo_version(program),
     }
     if done.text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            data["json"] = json.loads(done.text)
+        with suppress(ValueError):
+            data["json"] = parsed_json(done.text)
     text = "killed" if failure else f"exit code {done.code}"
     names = " ".join(f"[{image.label}]" for image in images)
     left_out = f"{len(made) - len(images)} more not attached" if len(made) > len(images) else ""
@@ -227,7 +226,7 @@ def _ask_cli(
     done = run_program(argv, timeout_s=timeout_s, accept=None)
     failed = f"the peekaboo command line failed with exit code {done.code}"
     try:
-        answer = json.loads(done.text)
+        answer = parsed_json(done.text)
         succeeded = answer["success"] and not done.code
         data, error = _cleaned(dict(answer.get("data") or {})), _cleaned(dict(answer.get("error") or {}))
         messages = tuple(clean_text(str(text), 1000) for text in answer.get("messages") or ())
@@ -245,7 +244,7 @@ def _ask_cli(
         succeeded, error = False, {"details": clean_text(output[-300:], 300)}
     if not succeeded:
         message, details = str(error.get("message") or failed), str(error.get("details") or "")
-        name = str(error.get("code") or _EXECUTION_ERROR)
+        name = str(error.get("code") or "SWIFT_CLI_EXECUTION_ERROR")
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=details, name=name)
     return Result("", data, (), messages)
 

@@ -29,7 +29,7 @@ from urllib.request import (
 from .. import __version__
 from ..core.call import check_cancelled
 from ..core.settings import without_secrets
-from ..core.text import clean_text, seconds_text
+from ..core.text import clean_text, parsed_json, seconds_text
 
 # Bytes read of an error and of a reply: a server that never stops sending must not fill our memory.
 _ERROR_CAP, _REPLY_CAP = 64 * 1024, 16 * 1024 * 1024
@@ -82,8 +82,8 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
     request = Request(url, body, {**common, **headers})
     raw = _fetch(request, timeout_s)
     try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
+        return parsed_json(raw)
+    except ValueError:
         raise WebError("malformed", f"{host_of(url)} sent a reply that is not JSON") from None
 
 
@@ -168,8 +168,8 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         message = f"{host_of(url)} redirects to {target}; redirects are not followed"
         return WebError("redirect", message, status)
     body: Any = raw.decode("utf-8", "replace")
-    with suppress(ValueError, RecursionError):
-        body = json.loads(body)
+    with suppress(ValueError):
+        body = parsed_json(body)
     if isinstance(body, str) and body.lstrip().startswith("<"):  # a web page, unreadable in an error message
         body = ""
     retry_after_s = None
