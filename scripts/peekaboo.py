@@ -13746,7 +13746,7 @@ from ..core.call import check_cancelled
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.models import Result
 from ..core.settings import platform_name, settings
-from ..core.text import clean_text, seconds_text
+from ..core.text import clean_text, parsed_json, seconds_text
 from ..system.files import absolute_path, write_privately
 from ..system.process import program_path, run_program
 from ..system.web import WebError, ask_json, error_text
@@ -13843,7 +13843,9 @@ def _send(raw: bytes, access_token: str) -> str:
             hint = f"{_LOGIN_HINT} again, and check that the Gmail API is enabled in Google's console"
         what = f"rejected the mail with status {e.status}" if e.status else "did not confirm the mail"
         raise _google_error(f"Gmail {what}: {error_text(e.body) or e.message}", hint) from None
-    return clean_text(sent["id"])
+    if not (isinstance(sent, dict) and sent.get("id")):
+        raise _google_error("Gmail did not confirm the mail: its reply has no id", hint)
+    return clean_text(str(sent["id"]))
 
 
 def _stored(name: str, hint: str, *keys: str) -> str:
@@ -13851,7 +13853,7 @@ def _stored(name: str, hint: str, *keys: str) -> str:
     with file_errors(path.parent):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the error below names the folder
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parsed_json(path.read_bytes())
         for key in keys:
             value = value[key]
         if not (isinstance(value, str) and value):
@@ -13876,11 +13878,14 @@ def _read_client() -> dict[str, str]:
 def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
     """Exchange a code or a refresh token for an access token. Raises PROGRAM_FAILED."""
     form.update(client_id=client["client_id"], client_secret=client["client_secret"])
+    hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
     try:
-        return dict(ask_json(client["token_uri"], headers={}, body=urlencode(form).encode(), timeout_s=15.0))
+        token = ask_json(client["token_uri"], headers={}, body=urlencode(form).encode(), timeout_s=15.0)
     except WebError as e:
-        hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
         raise _google_error(f"Google sent no token: {error_text(e.body) or e.message}", hint) from None
+    if not (isinstance(token, dict) and token.get("access_token")):
+        raise _google_error("Google sent no token: its reply has none", hint)
+    return token
 
 
 def gmail_login(timeout_s: float = 300.0) -> Result:
@@ -13976,7 +13981,7 @@ class _RedirectHandler(BaseHTTPRequestHandler):
         """Log nothing: the line would contain the code."""
 '''
 
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13979, r'''// One JSON request in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13984, r'''// One JSON request in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text}, or {"problem": "not_installed"}. Sends nothing to Keynote.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 //   only_open: use a document that is already open, without activating Keynote or creating a document.
@@ -14101,7 +14106,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/integrations/keynote.py'] = 14104, r'''"""The five Keynote tools: open, size, rectangle, text and screenshot."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 14109, r'''"""The five Keynote tools: open, size, rectangle, text and screenshot."""
 
 from __future__ import annotations
 
@@ -14413,7 +14418,7 @@ def screenshot_slide(
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
 '''
 
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14416, r'''-- argv: bundle id, document id, a folder that does not exist yet -> "done"
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14421, r'''-- argv: bundle id, document id, a folder that does not exist yet -> "done"
 -- Exports all slides that are not skipped to PNG files in this folder or below it, named <folder's name>.001.png and so on.
 -- Keynote cannot export a single slide. AppleScript, because JXA cannot pass the export options.
 on run argv
@@ -14431,7 +14436,7 @@ on run argv
 end run
 '''
 
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14434, r'''"""Run another peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14439, r'''"""Run another peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -14699,9 +14704,9 @@ def _invalid_output(what: str, stderr: str = "") -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, name="SWIFT_CLI_INVALID_OUTPUT")
 '''
 
-SOURCES['peekaboo_min/system/__init__.py'] = 14702, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14707, r''''''
 
-SOURCES['peekaboo_min/system/bitmaps.py'] = 14704, r'''"""Bitmaps: their pixels, and the differences between two of them."""
+SOURCES['peekaboo_min/system/bitmaps.py'] = 14709, r'''"""Bitmaps: their pixels, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -14837,7 +14842,7 @@ def is_caret(rect: Rect, width: int, window: Window) -> bool:
     return rect.width <= 14 * scale and rect.height <= 40 * scale  # a large terminal font's block caret
 '''
 
-SOURCES['peekaboo_min/system/ending.py'] = 14840, r'''"""Signals, exit hooks and a supervisor: how this process ends."""
+SOURCES['peekaboo_min/system/ending.py'] = 14845, r'''"""Signals, exit hooks and a supervisor: how this process ends."""
 
 from __future__ import annotations
 
@@ -14954,7 +14959,7 @@ def _children() -> Iterator[int]:
                 yield int(name)
 '''
 
-SOURCES['peekaboo_min/system/files.py'] = 14957, r'''"""Our folders and their files: names, lifetimes, file locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14962, r'''"""Our folders and their files: names, lifetimes, file locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -15241,7 +15246,7 @@ def _try_lock(path: Path) -> Optional[int]:
     return None
 '''
 
-SOURCES['peekaboo_min/system/image_files.py'] = 15244, r'''"""Kind and size of image files, read from their bytes; sizes for models."""
+SOURCES['peekaboo_min/system/image_files.py'] = 15249, r'''"""Kind and size of image files, read from their bytes; sizes for models."""
 
 from __future__ import annotations
 
@@ -15331,7 +15336,7 @@ def model_size(width: int, height: int, edge: int = MODEL_EDGE, area: int = MODE
     return max(1, int(width * factor)), max(1, int(height * factor))
 '''
 
-SOURCES['peekaboo_min/system/process.py'] = 15334, r'''"""Run programs. No other module imports subprocess.
+SOURCES['peekaboo_min/system/process.py'] = 15339, r'''"""Run programs. No other module imports subprocess.
 
 A program's states; `end_all_programs` waits or kills before this process ends:
 
@@ -15674,7 +15679,7 @@ def _kill_group(process: Process) -> None:
 exit_hooks.insert(0, end_all_programs)
 '''
 
-SOURCES['peekaboo_min/system/programs.py'] = 15677, r'''"""Paths of programs, their Debian packages, our own command and sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 15682, r'''"""Paths of programs, their Debian packages, our own command and sources."""
 
 from __future__ import annotations
 
@@ -15763,7 +15768,7 @@ def _how_to_install() -> str:
     return f"install it by `uv tool install {what}`, or: {by_pip} {what}, then start .venv/bin/peekaboo-min"
 '''
 
-SOURCES['peekaboo_min/system/saved_images.py'] = 15766, r'''"""Save image files: check their paths, and remember them as MCP resources."""
+SOURCES['peekaboo_min/system/saved_images.py'] = 15771, r'''"""Save image files: check their paths, and remember them as MCP resources."""
 
 from __future__ import annotations
 
@@ -15879,7 +15884,7 @@ def read_saved_image(uri: str) -> ImageData:
     raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, "take the screenshot again")
 '''
 
-SOURCES['peekaboo_min/system/web.py'] = 15882, r'''"""Send JSON requests to web servers. No other module imports urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15887, r'''"""Send JSON requests to web servers. No other module imports urllib.request."""
 
 from __future__ import annotations
 
@@ -16076,9 +16081,9 @@ def _as_web_error(error: Exception, url: str) -> Exception:
     return error  # a bug
 '''
 
-SOURCES['peekaboo_min/tools/__init__.py'] = 16079, r''''''
+SOURCES['peekaboo_min/tools/__init__.py'] = 16084, r''''''
 
-SOURCES['peekaboo_min/tools/act_tools.py'] = 16081, r'''"""The tools that act on a window: focus, pointer, keyboard, open."""
+SOURCES['peekaboo_min/tools/act_tools.py'] = 16086, r'''"""The tools that act on a window: focus, pointer, keyboard, open."""
 
 from __future__ import annotations
 
@@ -16263,7 +16268,7 @@ def open_target(
     return open_and_wait(this_desktop(), app, path, url, timeout_s)
 '''
 
-SOURCES['peekaboo_min/tools/capture_tools.py'] = 16266, r'''"""The specified tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/tools/capture_tools.py'] = 16271, r'''"""The specified tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -16516,7 +16521,7 @@ def _with_short_names(bounds: dict[str, Any]) -> dict[str, Any]:
     return {{"width": "w", "height": "h"}.get(name, name): value for name, value in bounds.items()}
 '''
 
-SOURCES['peekaboo_min/tools/list_tools.py'] = 16519, r'''"""The tools that list, and shared parameters; few imports, to start fast."""
+SOURCES['peekaboo_min/tools/list_tools.py'] = 16524, r'''"""The tools that list, and shared parameters; few imports, to start fast."""
 
 from __future__ import annotations
 
@@ -16594,7 +16599,7 @@ def list_screens() -> Result:
     return listing.screens(this_desktop())
 '''
 
-SOURCES['peekaboo_min/tools/look_tools.py'] = 16597, r'''"""The tools that look at one window: screenshot, find, wait."""
+SOURCES['peekaboo_min/tools/look_tools.py'] = 16602, r'''"""The tools that look at one window: screenshot, find, wait."""
 
 from __future__ import annotations
 
@@ -16683,7 +16688,7 @@ def wait_for(
     return wait.wait_for(desktop, window_id, app, text, role, title, closed, still, timeout_s, longest_s)
 '''
 
-SOURCES['peekaboo_min/tools/status.py'] = 16686, r'''"""Check this machine: doctor, permissions, status."""
+SOURCES['peekaboo_min/tools/status.py'] = 16691, r'''"""Check this machine: doctor, permissions, status."""
 
 from __future__ import annotations
 
@@ -16937,7 +16942,7 @@ def _machine_data(desktop: Desktop) -> dict[str, Any]:
     return {**ours, **machine, "log_file": str(log_file())}
 '''
 
-SOURCES['peekaboo_min/tools/table.py'] = 16940, r'''"""One row for every tool and command: names, effect, function, result.
+SOURCES['peekaboo_min/tools/table.py'] = 16945, r'''"""One row for every tool and command: names, effect, function, result.
 
 To add a tool, write a function with `Annotated[type, "help"]` parameters and a docstring with `Example:`, and
 add a row. Parameters after `*` are options in the shell. Both front ends, help, schema and reference follow.

@@ -24,7 +24,7 @@ from ..core.call import check_cancelled
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.models import Result
 from ..core.settings import platform_name, settings
-from ..core.text import clean_text, seconds_text
+from ..core.text import clean_text, parsed_json, seconds_text
 from ..system.files import absolute_path, write_privately
 from ..system.process import program_path, run_program
 from ..system.web import WebError, ask_json, error_text
@@ -121,7 +121,9 @@ def _send(raw: bytes, access_token: str) -> str:
             hint = f"{_LOGIN_HINT} again, and check that the Gmail API is enabled in Google's console"
         what = f"rejected the mail with status {e.status}" if e.status else "did not confirm the mail"
         raise _google_error(f"Gmail {what}: {error_text(e.body) or e.message}", hint) from None
-    return clean_text(sent["id"])
+    if not (isinstance(sent, dict) and sent.get("id")):
+        raise _google_error("Gmail did not confirm the mail: its reply has no id", hint)
+    return clean_text(str(sent["id"]))
 
 
 def _stored(name: str, hint: str, *keys: str) -> str:
@@ -129,7 +131,7 @@ def _stored(name: str, hint: str, *keys: str) -> str:
     with file_errors(path.parent):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the error below names the folder
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parsed_json(path.read_bytes())
         for key in keys:
             value = value[key]
         if not (isinstance(value, str) and value):
@@ -154,11 +156,14 @@ def _read_client() -> dict[str, str]:
 def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
     """Exchange a code or a refresh token for an access token. Raises PROGRAM_FAILED."""
     form.update(client_id=client["client_id"], client_secret=client["client_secret"])
+    hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
     try:
-        return dict(ask_json(client["token_uri"], headers={}, body=urlencode(form).encode(), timeout_s=15.0))
+        token = ask_json(client["token_uri"], headers={}, body=urlencode(form).encode(), timeout_s=15.0)
     except WebError as e:
-        hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
         raise _google_error(f"Google sent no token: {error_text(e.body) or e.message}", hint) from None
+    if not (isinstance(token, dict) and token.get("access_token")):
+        raise _google_error("Google sent no token: its reply has none", hint)
+    return token
 
 
 def gmail_login(timeout_s: float = 300.0) -> Result:

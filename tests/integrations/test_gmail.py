@@ -196,6 +196,20 @@ def test_send_email_reports_an_unreachable_gmail(logged_in: Path, environment: C
         assert failing_send().message == f"Gmail did not confirm the mail: connection refused by {host}"
 
 
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("access_token", "Google sent no token: its reply has none"),
+        ("id", "Gmail did not confirm the mail: its reply has no id"),
+    ],
+)
+def test_send_email_reports_a_reply_without_a_field(
+    google: FakeGoogle, logged_in: Path, field: str, message: str
+) -> None:
+    google.left_out = field
+    assert failing_send().message == message
+
+
 def test_send_email_reports_a_lost_permission_without_secrets(google: FakeGoogle, logged_in: Path) -> None:
     google.is_revoked = True
     revoked = failing_send()

@@ -72,6 +72,7 @@ class FakeGoogle:
         self.scope = SCOPE
         self.gives_refresh_token = True
         self.is_revoked = False
+        self.left_out = ""  # a field that no answer has
         self.refresh_token = "1//fake-" + secrets.token_urlsafe(24)
         self.sent: list[SentMail] = []
         self.requests: list[GoogleRequest] = []
@@ -119,7 +120,7 @@ class FakeGoogle:
             if isinstance(answer, str):
                 call.send(302, b"", {"Location": answer})
             else:
-                call.send(200, answer)
+                call.send(200, {name: value for name, value in answer.items() if name != self.left_out})
         except Refusal as refusal:
             call.send(refusal.status, refusal.body, refusal.headers)
 
