@@ -189,10 +189,11 @@ def test_typing_switches_from_an_input_method_and_back(desk: Desk, source: Optio
     assert desk.mac.state()["keyboard"]["source"] == source
 
 
-def test_input_method_is_restored_after_a_failure(desk: Desk) -> None:
+@pytest.mark.parametrize(("event", "skip"), [({"do": "select_source"}, 0), ({"type": 10}, 20)])
+def test_input_method_is_restored_after_a_failure(desk: Desk, event: dict[str, Any], skip: int) -> None:
     desk.mac.set("keyboard.source", METHOD)
     desk.mac.activate("TextEdit")
-    desk.mac.when({"type": 10}, STEAL, skip=20)
+    desk.mac.when(event, STEAL, skip=skip)
     assert desk.run("type", 1030, "0123456789" * 5, "--replace", **ON).error["code"] == "FOCUS_LOST"
     assert desk.mac.state()["keyboard"]["source"] == METHOD
 
@@ -329,8 +330,9 @@ def test_timeout_includes_the_events_and_pauses(desk: Desk, monkeypatch: pytest.
     desk.act(1080, "type", text="abcde", delay_ms=10)
     desk.act(1080, "move_pointer", (300, 200))
     desk.act(1080, "press", chord=read_chord("escape"), hold_ms=200, repeat=2)
+    desk.act(1080, "press", chord=read_chord("shift+escape"))
     assert seconds[:3] == [20.6, 20.21, 20.08]
-    assert graces == [1.5, 1.4], "a signal does not cut a hold short"
+    assert graces == [1.5, 1.4, 1.0], "a signal leaves no key down"
 
 
 # the input lock -------------------------------------------------------------------------------------------
