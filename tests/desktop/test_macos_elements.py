@@ -38,6 +38,8 @@ TREE = [
     widget("above", "button", 320, 20, 80, 30, text="Lower half", inside="page"),
     widget("half", "button", 20, 220, 80, 30, text="Half seen", label="label", inside="page"),
     widget("below", "button", 20, 250, 80, 30, text="Scrolled out", inside="page"),
+    widget("long", "scroll", 440, 40, 40, 2000),
+    widget("deep", "button", 440, 500, 40, 30, text="Outside", inside="long"),
     widget("group", "group", 0, 260, 480, 0),
     widget("more", "button", 20, 270, 80, 30, text="More", ax={"AXExpanded": False}, inside="group"),
     widget("off", "button", 120, 270, 80, 30, text="Delete", enabled=False, inside="small"),

@@ -553,6 +553,10 @@ def test_keyboard_is_with_the_menu_in_front(bench: Bench) -> None:
     assert keyboard_is_with(bench) == keyboard_is_with(bench, id=orphan, is_popup=True) == 1080
     bench.mac.switch(position_test="silent")
     assert keyboard_is_with(bench) == orphan
+    bench.mac.switch(position_test="works")
+    item = {**widget("item", "button", 0, 0, 120, 60), "hangs": True}
+    hung = bench.mac.open_window("Terminal", bounds=[520, 300, 120, 60], layer=101, widgets=[item])
+    assert keyboard_is_with(bench) == hung, "it may be open"
 
 
 PANEL = {"bounds": [400, 100, 600, 80], "layer": 23, "takes_keys": True}

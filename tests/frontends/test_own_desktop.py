@@ -10,10 +10,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
+from unittest.mock import Mock
 
 import pytest
+from samples import error_of
 from worlds import PATIENCE_S, X_PROGRAMS, Program, both_forms, executable, need, processes_of, wait_for
 
+from peekaboo_min.frontends import own_desktop
 from peekaboo_min.system.image_files import whole_image
 from peekaboo_min.system.programs import PACKAGES
 
@@ -166,6 +169,16 @@ def test_desktop_names_the_package_of_a_broken_program(program: Program, tmp_pat
     assert missing["message"].endswith(f"sudo apt-get install {PACKAGES[name]}")
     hint = "check that DISPLAY names a running X server" if name == "Xephyr" else "install it again: sudo "
     assert broken["message"].startswith(f"{name} did not start; {hint}")
+
+
+def test_program_that_is_never_ready_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_desktop, "_START_S", 0.1)
+    pipe, _ = pair = os.pipe()
+    is_ready = Mock(side_effect=[*[False] * 99, True])
+    program = Mock(poll=Mock(return_value=None))
+    assert error_of(own_desktop._wait_until, is_ready, "openbox", program, pipe).message.endswith("not start")
+    for descriptor in pair:
+        os.close(descriptor)
 
 
 def test_desktop_refuses_a_mac_and_invalid_sizes(program: Program) -> None:
