@@ -190,14 +190,7 @@ class MacDesktop(Desktop):
         if info is None:
             raise invalid(f"{path} is not an image", hint="give a png or jpg")
         request = {"path": str(path), "characters": characters}
-        try:
-            reply = run_jxa(["desktop/macos/read_text.js"], request, 40.0)  # up to 16 parts of it
-        except PeekabooError as e:
-            if not characters or e.code is not ErrorCode.PROGRAM_FAILED:
-                raise
-            # reading a part of an image crashed osascript on macOS 10.15 (JXA-Cookbook#44)
-            log_debug(f"no single characters were read: {e.message}")
-            return []
+        reply = run_jxa(["desktop/macos/read_text.js"], request, 40.0)  # up to 16 parts of it
         width, height = info.width, info.height
         lines = []
         for row in reply["lines"]:

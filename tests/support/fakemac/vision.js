@@ -47,8 +47,6 @@ const isInside = ({ origin, size }) => origin.x >= 0 && origin.y >= 0 && origin.
 const framework = 'Vision';
 const set = Object.fromEntries(['recognitionLevel', 'usesLanguageCorrection', 'recognitionLanguages', 'minimumTextHeight', 'automaticallyDetectsLanguage', 'revision', 'regionOfInterest']
   .map((key) => [key, (data, value) => { data[key] = toJs(value); }]));
-const setRegion = set.regionOfInterest; // it crashed osascript on 10.15, by a public report
-set.regionOfInterest = (data, value) => (state().switches.region_of_interest === 'works' ? setRegion(data, value) : host.crash());
 const zero = { results: (data) => (data.results ? wrap(data.results) : nil), recognitionLevel: (data) => data.recognitionLevel, usesLanguageCorrection: (data) => data.usesLanguageCorrection };
 defineClass('VNRecognizeTextRequest', { framework, init: () => makeObject('VNRecognizeTextRequest', { results: null, region: WHOLE, recognitionLevel: 0, usesLanguageCorrection: true }), zero, set,
   args: { supportedRecognitionLanguagesAndReturnError: (data) => wrap(supported(data)) } });
