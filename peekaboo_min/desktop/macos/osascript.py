@@ -35,7 +35,6 @@ _ERRORS = {
 }
 _HINTS = {
     ErrorCode.NO_GUI_SESSION: "run this in a Terminal of the logged-in user, not over ssh or from a daemon",
-    ErrorCode.PROGRAM_FAILED: "run peekaboo-min doctor",
     ErrorCode.TIMEOUT: "check whether it shows a dialog or macOS asks for consent; then try again",
 }
 
