@@ -329,6 +329,8 @@ def test_modal_panel_is_listed_and_has_the_focus_and_tools_are_not(desk: Desk) -
 NAME = widget("name", "field", 40, 60, 300, 30, value="")
 SAVE = widget("save", "button", 300, 240, 100, 40, text="Save", on_click={"close_window": "this"})
 SAVE_PANEL = {"title": "Save", "bounds": [760, 460, 440, 300], "focus": "name", "widgets": [NAME, SAVE]}
+
+
 def test_panels_in_front_belong_to_the_app_in_front(desk: Desk) -> None:
     add_app(desk.mac, "Open and Save Panel Service", 600, bundle_id=PANELS, policy=1, panels_of=430)
     desk.mac.activate("TextEdit")

@@ -14,7 +14,7 @@ from ...core.text import clean_text
 from ...system.files import file_lock, held_locks
 from ...system.image_files import whole_image
 from ...system.process import ProgramTimeout, run_program
-from ..base import Desktop
+from ..base import VALUE_LENGTH, Desktop
 from ..matching import find_app
 from .input import perform, window_argument
 from .osascript import WINDOW_SOURCES, mac_error, permission_error, request_notice, run_jxa
@@ -149,7 +149,7 @@ class MacDesktop(Desktop):
             raise PeekabooError(ErrorCode.NO_ELEMENTS, f"{label} {problem}")
         elements = []
         for row in reply["elements"]:
-            name, value = clean_text(row["name"]), clean_text(row["value"], 1000)
+            name, value = clean_text(row["name"]), clean_text(row["value"], VALUE_LENGTH)
             elements.append(Element(row["role"], name, value, tuple(row["states"]), _rect(row)))
         # in reading order, by lines of 12 points
         return sorted(elements, key=lambda element: (round(element.box.centre.y / 12), element.box.x))

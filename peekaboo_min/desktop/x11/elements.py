@@ -13,11 +13,11 @@ from ...core.settings import child_environment
 from ...core.text import clean_text
 from ...system.process import run_program
 from ...system.programs import missing_program, native_source
+from ..base import VALUE_LENGTH
 from .windows import own_rect
 
 PYTHON = "python3"
 _NO_GI = re.compile(r"ModuleNotFoundError|Namespace \w+ not available")
-_VALUE_LENGTH = 100_000  # characters, as in elements_atspi.py
 _NO_BUS = -signal.SIGTRAP  # libatspi ends its program if it finds no bus
 _BUS = "DBUS_SESSION_BUS_ADDRESS"
 _HINT = (
@@ -47,7 +47,7 @@ def read_x11_elements(window: Window) -> list[Element]:
     if not rows:
         raise PeekabooError(ErrorCode.NO_ELEMENTS, f"{window.app_name} has no elements: {problem}", _HINT)
     elements = [
-        Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
+        Element(role, clean_text(name), clean_text(value, VALUE_LENGTH), tuple(states), Rect(*box))
         for role, name, value, states, box in rows
     ]
     return _in_reading_order(elements)
