@@ -123,13 +123,16 @@ def test_server_log_has_the_keynote_calls(
     server.call("open_keynote")
     drawn = server.call("draw_rectangle", x=384, y=378, width=1152, height=324)
     assert drawn["_meta"]["note"] == "Keynote moved or resized it; 384,378 1152x324 was requested"
-    server.call("add_text_in_keynote", text="Hello")
+    server.call("add_text_in_keynote", text="Grüße")
+    server.call("draw_rectangle", x=9, y=9, width=0, height=9)
     text = "\n".join(log("info"))
     assert re.search(
         r"\[server\]\[tool=draw_rectangle\] args=\{'x':384,'y':378,'width':1152,'height':324\} -> "
         r"RECTANGLE_OK: id=\S+, x=384(.0)?, y=378.5, width=1152, height=324 \[elapsed=\d+\.\d{3}s\]",
         text,
     )
-    assert "[tool=add_text_in_keynote] args={'text':'Hello'} -> TEXT_OK: " in text
+    assert "[tool=add_text_in_keynote] args={'text':'Grüße'} -> TEXT_OK: " in text
+    assert '[server] osascript text -> {"text": "Grüße"}' in text.splitlines()
+    assert "'height':9} -> ERROR: x=9, y=9, width=0, height=9 is not a rectangle on the slide" in text
     assert "[server] Keynote moved or resized it; 384,378 1152x324 was requested" in text.splitlines()
     assert '[server] osascript draw -> {"index": 1, ' in text

@@ -163,7 +163,7 @@ def test_keynote_version_that_is_installed_is_used_by_every_call(
 
 
 def open_another(mac: FakeMac) -> None:
-    another = {**mac.state()["keynote"]["documents"][0], "id": "ANOTHER", "name": "Another"}
+    another = {**mac.state()["keynote"]["documents"][0], "id": "ANOTHER", "name": "An\nother"}
     mac.update(lambda state: state["keynote"]["documents"].insert(0, another))
 
 
@@ -172,7 +172,9 @@ def test_keynote_screenshot_selects_a_deck_if_none_was_opened(caller: Caller, ma
     caller.call(OPEN)
     (deck,) = mac.home.rglob("keynote*.json")
     deck.unlink()
-    caller.call(("screenshot_slide", {"path": str(mac.folder / "slide.png")}))
+    log, path = mac.folder / "agent.log", str(mac.folder / "slide.png")
+    caller.call(("screenshot_slide", {"path": path}), PEEKABOO_AGENT_LOG=str(log))
+    assert "[server] using the open document 'Quarterly Results'" in log.read_text()
     open_another(mac)
     assert caller.call(DRAW)[0].startswith("RECTANGLE_OK: id=F0000000-FOREIGN/1/1, ")
 
@@ -190,7 +192,7 @@ def test_keynote_uses_an_open_deck_and_remembers_its_id(caller: Caller, mac: Fak
     assert drawn.startswith("RECTANGLE_OK: id=F0000000-FOREIGN/1/1, ")
     assert (len(caller.shapes(0)), len(caller.shapes(1))) == (0, 1)
     assert [label["text"] for label in labels(path)] == ["kept"]
-    assert caller.call(OPEN)[0].endswith("note=using the open document 'Another'")
+    assert caller.call(OPEN)[0].endswith("note=using the open document 'An other'")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +201,11 @@ def test_keynote_uses_an_open_deck_and_remembers_its_id(caller: Caller, mac: Fak
         ({"themes": ["Weiß"]}, "theme is named 'White' so the default theme is used"),
         ({"layouts": ["Leer"]}, "layout is named Blank so slide 1 keeps its placeholders"),
         ({"has_layouts": False}, "layout is named Blank so slide 1 keeps its placeholders"),
+        (
+            {"themes": [], "layouts": []},
+            "theme is named 'White' so the default theme is used; no layout is named Blank so slide 1 keeps "
+            "its placeholders",
+        ),
     ],
 )
 def test_keynote_open_notes_a_missing_theme_or_layout(
@@ -219,8 +226,8 @@ def test_keynote_always_new_leaves_an_open_deck_unchanged(caller: Caller, mac: F
 
 
 def test_keynote_unknown_document_mode_is_refused(caller: Caller) -> None:
-    expected = "KEYNOTE_DOCUMENT_MODE is 'sometimes'; set it to reuse_or_create or always_new"
-    assert caller.call(OPEN, KEYNOTE_DOCUMENT_MODE="sometimes") == [f"INVALID_ARGUMENT: {expected}"]
+    expected = f"KEYNOTE_DOCUMENT_MODE is '{'often' * 8}'; set it to reuse_or_create or always_new"
+    assert caller.call(OPEN, KEYNOTE_DOCUMENT_MODE="often" * 9) == [f"INVALID_ARGUMENT: {expected}"]
 
 
 def test_keynote_second_open_forgets_the_rectangle(caller: Caller) -> None:
@@ -300,12 +307,20 @@ def test_keynote_rectangle_outside_the_slide_is_refused_before_drawing(caller: C
     refusals = [f"INVALID_ARGUMENT: {problem.format(*numbers)}; {hint}" for numbers in wrong]
     assert answers == [NONE_OPEN, READY, *refusals]
     assert (caller.scripts(), caller.shapes()) == (["find", "open"] * 2, [])
-    whole = {"x": 0, "y": 0, "width": 1920, "height": 1080}
-    assert statuses(caller.call(("draw_rectangle", whole))) == ["RECTANGLE_OK"]
-    mac.set("keynote.documents.0.height", 700)
+    for numbers in ((0, 0, 1920, 1080), (1919, 1079, 1, 1)):
+        assert statuses(caller.call(("draw_rectangle", dict(zip(CENTRED, numbers))))) == ["RECTANGLE_OK"]
+    mac.set("keynote.documents.0.height", 699.6)
     size, drawn = caller.call(("get_slide_size", {}), DRAW)
     assert size == "SLIDE_SIZE: width=1920, height=700"
     assert drawn.startswith("INVALID_ARGUMENT"), "it must fit the last measured slide size"
+
+
+def test_keynote_slide_of_a_fractional_size_is_drawn_on_to_its_edge(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN)
+    mac.set("keynote.documents.0.width", 1023.6)
+    assert caller.call(OPEN) == [READY.replace("1920", "1024")]
+    at_edge = ("draw_rectangle", {**CENTRED, "x": 0, "width": 1024})
+    assert statuses(caller.call(at_edge, is_server=True)) == ["RECTANGLE_OK"]
 
 
 def test_keynote_data_notes_a_change_that_keynote_made(caller: Caller, mac: FakeMac) -> None:
@@ -377,7 +392,7 @@ def test_keynote_image_is_written_only_to_the_given_path(
     notes = mac.folder / "notes.png"
     notes.write_text("not a picture")
     target = mac.folder / "a" / "b.PNG"
-    calls = [("screenshot_slide", {"path": path}) for path in ("", "slide.jpg", str(notes), "", "~/c.png")]
+    calls = [("screenshot_slide", {"path": path}) for path in ("", "slide.jpg", str(notes), " ", "~/c.png")]
     no_name = "neither the path nor SCREENSHOT_PATH names a PNG file; name a file that ends in .png"
     no_image = f"{notes} exists and is not an image; it was left unchanged; choose another path"
     refusals = [*[f"INVALID_ARGUMENT: {no_name}"] * 2, f"FILE_IO_ERROR: {no_image}"]
@@ -411,7 +426,8 @@ def test_keynote_image_shows_only_the_first_slide(caller: Caller, mac: FakeMac) 
     path.unlink()
     mac.set("keynote.damages_slide", 1)
     damaged = "CAPTURE_FAILED: Keynote exported no complete image of slide 1; try again"
-    assert caller.call(export) == [damaged]
+    mac.fail("osascript", exit=0, when=["bundleId"], times=1)  # no image at all
+    assert caller.call(export, export) == [damaged] * 2
     mac.set("keynote.documents.0.slides.0.skipped", True)
     skipped = "slide 1 is skipped, and Keynote does not export skipped slides; unskip it in Keynote"
     assert caller.call(export) == [f"CAPTURE_FAILED: {skipped}"]
