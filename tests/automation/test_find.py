@@ -170,8 +170,9 @@ def test_large_bold_title_is_text_and_not_background(tmp_path: Path, points: str
 
 def test_doctor_lists_the_languages_and_names_the_missing_package(peek: Program) -> None:
     check = {one["name"]: one for one in peek.data("doctor", LC_ALL="et_EE")["checks"]}["text languages"]
-    assert "eng" in check["found"] and check["ok"]
+    assert "eng" in check["found"].split(", ") and check["ok"]
     checks = {one["name"]: one for one in peek.data("doctor", LC_ALL="he_IL.UTF-8")["checks"]}
+    assert checks["text languages"]["found"].endswith("; not yours")
     assert checks["text languages"]["advice"] == "sudo apt-get install tesseract-ocr-heb"
     error = peek.error("find-text", 7, "Save", PEEKABOO_OCR_LANGUAGES="xyz")
     assert "tesseract-ocr-xyz" in error["message"] or error["code"] == "WINDOW_NOT_FOUND"
