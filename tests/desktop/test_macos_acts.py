@@ -156,6 +156,10 @@ def test_focus_asks_the_application_itself_whether_it_is_in_front(desk: Desk) ->
     desk.mac.switch(frozen_frontmost_pid=480)
     desk.backend.focus(desk.window(1090), may_click=True)
     assert (desk.focused_id(), desk.posted()) == (1090, [])
+    panel = desk.mac.open_window("Form", title="Colours", bounds=[850, 150, 300, 200], layer=8, modal=True)
+    desk.backend.focus(desk.window(panel), may_click=True)
+    desk.backend.focus(desk.window(panel)._replace(pid=4711))  # its application has just ended
+    assert desk.posted() == []
 
 
 METHOD = "com.apple.inputmethod.SCIM.ITABC"
@@ -174,9 +178,10 @@ def test_character_with_an_input_method_is_refused(desk: Desk) -> None:
 def test_keys_without_a_character_need_no_keyboard_layout(desk: Desk) -> None:
     desk.mac.set("keyboard.source", METHOD)
     desk.mac.activate("TextEdit")
-    for words in (("type", 1030, "", "--replace"), ("type", 1030, "\n"), ("press", 1030, "ctrl+c")):
+    chords = [("press", 1030, f"{name}+c") for name in ("ctrl", "cmd", "super")]
+    for words in (("type", 1030, "", "--replace"), ("type", 1030, "\n"), *chords):
         desk.data(*words)
-    assert desk.keys() == ["a", "backspace", "return", "c"]
+    assert desk.keys() == ["a", "backspace", "return", *"ccc"]
 
 
 @pytest.mark.parametrize("source", [METHOD, None])  # None: it cannot be read
@@ -252,10 +257,12 @@ def test_act_that_ends_early_reports_how_much_was_sent(desk: Desk, name: str) ->
     assert desk.mac.state()["mouse"]["down"] == {}
 
 
-def test_stop_file_ends_a_running_act(desk: Desk) -> None:
+@pytest.mark.parametrize("source", ["com.apple.keylayout.US", METHOD])
+def test_stop_file_ends_a_running_act(desk: Desk, source: str) -> None:
+    desk.mac.set("keyboard.source", source)
     desk.mac.activate("TextEdit")
     desk.mac.when({"type": 10}, {"do": "write_file", "path": str(desk.stop_file)})
-    error = desk.run("type", 1030, "0123456789" * 5).error
+    error = desk.run("type", 1030, "0123456789" * 5, **ON).error
     assert (error["code"], "20 characters were typed" in error["message"]) == ("POLICY_DENIED", True)
     assert desk.mac.widget(1030, "text")["value"] == "eggs\nmilk" + "0123456789" * 2
 
@@ -711,5 +718,6 @@ def test_lost_or_damaged_helper_is_replaced(desk: Desk) -> None:
     desk.data("press", 1080, "escape")
     assert "exit code -9" in input_by(desk)
     assert input_by(desk, "--compile") == f"Swift helper {helper}"
+    assert swift_helper.last_failure() == "", "it would prevent a compilation for a day"
     desk.data("press", 1080, "escape")
     assert desk.keys() == ["tab"] * 4 + ["escape"] * 3

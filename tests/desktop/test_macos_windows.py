@@ -52,10 +52,10 @@ def test_screenshot_shows_only_the_window_at_its_scale(
 
 def test_window_on_two_displays_has_the_scale_at_its_centre(desk: Desk) -> None:
     scales = []
-    for x in (-300, -200):
+    for x in (-300, -200, 9999):  # beyond all displays, like on the main one
         desk.mac.move_window(1031, x, 100)
         scales.append(desk.window(1031).scale)
-    assert scales == [1, 2]
+    assert scales == [1, 2, 2]
 
 
 # the main display; two of equal size, left of it and above it; a rotated display on the right
@@ -281,6 +281,9 @@ def test_list_is_the_same_for_all_bridge_types(desk: Desk, switches: dict[str, A
 MENU: dict[str, Any] = {"bounds": [100, 120, 30, 20], "layer": 101}
 # a menu of the Dock, and a faded menu between an open menu and its submenu
 MENUS = [("Terminal", MENU), ("Dock", MENU), ("Terminal", {**MENU, "alpha": 0}), ("Terminal", MENU)]
+# and a menu of an application without another window on the screen
+MENUS += [("System Settings", {"bounds": [9, 99, 300, 200], "minimised": True}), ("System Settings", MENU)]
+OWNERS = [(2005, None), (2003, 1080), (2000, 1080)]
 PANEL = {"bounds": [300, 300, 300, 200], "layer": 8, "modal": True}
 TOOLS = {"title": "tools", "bounds": [700, 300, 100, 100], "layer": 3}  # not a dialog
 OVER = {"title": "Sure?", "bounds": [820, 100, 480, 360], "modal": True}
@@ -288,7 +291,7 @@ GROUP = widget("panel", "group", 80, 50, 300, 200)  # at the position of the win
 BESIDE = {"title": "Beside", "bounds": [900, 150, 300, 200]}
 # the app in front, windows that open, and id, kind, parent and modality of popups and dialogs
 MARKED: dict[str, tuple[str, list[tuple[str, dict[str, Any]]], list[Any]]] = {
-    "menus": ("", MENUS, [(2003, "popup", 1080, False), (2000, "popup", 1080, False)]),
+    "menus": ("", MENUS, [(at, "popup", owner, False) for at, owner in OWNERS]),
     "a sheet": ("Calendar", [], [(1041, "dialog", 1040, True)]),
     "a modal panel": ("Terminal", [("Terminal", PANEL), ("Terminal", TOOLS)], [(2000, "dialog", None, True)]),
     "a modal dialog exactly over its window": ("Form", [("Form", OVER)], [(2000, "dialog", None, True)]),
@@ -368,12 +371,15 @@ def test_panel_of_another_process_is_a_dialog_of_its_app(
     assert listed() == []
     for window_id in (1030, 1031):  # like at its start, when the app asks for a file to open
         desk.mac.change_window(window_id, {"minimised": True})
-    panel = desk.mac.open_window(600, **SAVE_PANEL)
-    assert listed() == [("TextEdit", 430, "dialog", None, True, True)]
+    panel, _ = [desk.mac.open_window(600, **SAVE_PANEL) for _ in range(2)]  # the second is in front
+    assert listed() == [("TextEdit", 430, "dialog", None, True, False)]
+    desk.mac.set("frontmost_pid", None)
+    assert listed() == [("Open and Save Panel Service", 600, "dialog", None, True, False)]
 
 
 def test_list_windows_finds_a_minimised_window_with_a_twin(desk: Desk) -> None:
     bounds = desk.mac.window(1090)["bounds"]
+    desk.mac.open_window("Form", title="Form", bounds=bounds, minimised=True, alpha=0)  # invisible
     twin = desk.mac.open_window("Form", title="Form", bounds=bounds, minimised=True)
     minimised = [one["window_id"] for one in desk.windows() if one["is_minimised"]]
     assert sorted(minimised) == sorted([*MINIMISED, twin])
@@ -426,7 +432,8 @@ def test_list_windows_does_not_ask_an_app_with_one_window_for_dialogs(desk: Desk
     change_app(desk.mac, "Form", hung=True)
     desk.mac.activate("Form")
     desk.mac.open_window("Form", bounds=[900, 120, 30, 20], layer=101)  # a menu does not count
-    desk.windows()
+    desk.mac.open_window("Form", bounds=[900, 120, 300, 200], minimised=True)
+    desk.backend.snapshot()
     assert desk.mac.events("asked_in_vain") == []
 
 
@@ -663,6 +670,7 @@ def test_permission_error_names_the_app_that_needs_the_grant(desk: Desk, case: s
     path, processes, *reopened = HOSTS[case]
     if "without ps" in case:
         (desk.mac.bin_dir / "ps").unlink()
+        desk.mac.fail("osascript", exit=-11, when=["responsibility_get_pid_responsible_for_pid"])
     rows: list[dict[str, Any]] = [
         {"pid": 700 + at, "ppid": 699 + at if at else 1, "comm": comm} for at, comm in enumerate(processes)
     ]

@@ -117,9 +117,12 @@ def test_input_method_is_reported_then_switched_and_restored(bench: Bench, act: 
     bench.mac.set("keyboard.source", METHOD)
     reply = json.loads(bench.run(steps).stdout)
     assert (reply["code"], reply["source_id"], bench.raw()) == ("WINDOW_BLOCKED", METHOD, [])
-    assert json.loads(bench.run(with_layout(steps, METHOD)).stdout)["ok"]
-    selected = [event["id"] for event in bench.mac.raw_events() if event.get("do") == "select_source"]
-    assert selected == ["com.apple.keylayout.US", METHOD]
+    switching = with_layout(steps, METHOD)
+    assert json.loads(bench.run(switching).stdout)["ok"]
+    assert {step["release"][-1]["do"] for step in switching[:-1]} == {"select_source"}, "after the keys"
+    selected = [event for event in bench.mac.raw_events() if event.get("do") == "select_source"]
+    assert [event["id"] for event in selected] == ["com.apple.keylayout.US", METHOD]
+    assert bench.raw()[0]["t"] - selected[0]["t"] > 99, "the program in front needs time for it"
 
 
 EVENT = {"flags": 0, "tap": 0, "source_state": -1}
@@ -348,7 +351,8 @@ ENDS: dict[str, End] = {
         for name in ("covered by another app", "closed", "locked")
     },
     "click: the pointer is moved": End(click(), AWAY, None, on=MOVE),
-    "click: the pointer is moved sideways": End(click(), {**AWAY, "y": 200}, None, on=MOVE),
+    "click: the pointer is moved sideways": End(click(), {**AWAY, "x": 302, "y": 200}, None, on=MOVE),
+    "click: the pointer is moved down": End(click(), {**AWAY, "x": 300, "y": 202}, None, on=MOVE),
     "click: stopped while it and Command are held": End(
         click(modifiers=("cmd",)), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True
     ),
@@ -388,6 +392,7 @@ def test_early_end_is_reported_and_nothing_stays_held(bench: Bench, name: str) -
     end = ENDS[name]
     change = {**end.change, "path": bench.stop_file}
     bench.mac.switch(early_exits_dropped_ms=59)
+    (record := bench.mac.folder / "held.json").touch()
     if end.on is None:
         bench.mac.update(lambda state: world.apply(state, change))
     for on in STARTED if end.on in STARTED else filter(None, [end.on]):
@@ -398,6 +403,7 @@ def test_early_end_is_reported_and_nothing_stays_held(bench: Bench, name: str) -
     assert str(end.reached_id or "") in answer["message"]
     assert end.change is not AWAY or answer["pointer"] == {"x": 9, "y": 9}
     assert held_inputs(bench) == [{}, 0, 0] and bench.mac.events("lost") == []
+    assert not record.exists()
     # all presses are released, and only the target window gets input
     kinds = [event["type"] for event in bench.events()]
     assert all(kinds.count(kind) == kinds.count(kind + 1) for kind in (1, 3, 25, 10))
@@ -464,12 +470,13 @@ def test_internal_error_releases_held_inputs(bench: Bench) -> None:
         ("keyboard.held_flags", 0x10000),  # caps lock
         ("keyboard.session_flags", COMMAND),  # stuck in the session, not held
         ("session.on_console", None),  # the session does not report it
+        ("keyboard.source", None),
         ("permissions.screen_recording", "denied"),  # titles are hidden
     ],
 )
 def test_act_succeeds_in_harmless_states(bench: Bench, path: str, value: Any) -> None:
     bench.mac.set(path, value)
-    assert bench.act(press("escape"))["ok"] and bench.act(click())["ok"]
+    assert bench.act(press("a"))["ok"] and bench.act(click())["ok"]
     assert len(bench.events()) == 5
 
 
@@ -478,6 +485,7 @@ def test_adjacent_and_invisible_windows_do_not_cover_a_click(bench: Bench) -> No
     bench.mac.open_window("TextEdit", bounds=[250, 100, 100, 100])  # its lower edge
     bench.mac.open_window("TextEdit", bounds=[280, 180, 50, 50], alpha=0)
     bench.mac.change_window(1080, {"bounds": [62, 78, 702, 418]})  # rounded differently, not moved
+    bench.mac.when(MOVE, {**AWAY, "x": 301, "y": 199})  # rounded, too
     assert bench.act(click())["ok"]
     assert [one["window"] for one in bench.mac.events("click")] == [1080]
 
@@ -579,6 +587,9 @@ def test_keyboard_is_with_the_expected_window(bench: Bench, name: str) -> None:
     if window:
         bench.mac.open_window("Google Chrome", **window)
     bench.mac.open_window("Terminal", title="tools", bounds=[800, 100, 99, 99], layer=3, never_key=True)
+    title = bench.mac.window(1080)["title"]
+    for more in {"alpha": 0}, {"layer": -1}:  # twins that no key reaches
+        bench.mac.open_window("Terminal", title=title, bounds=[60, 80, 700, 420], **more)
     assert keyboard_is_with(bench) == expected
     bench.mac.activate("TextEdit")
     bench.mac.switch(frozen_frontmost_pid=480)  # it was in front when the process began
