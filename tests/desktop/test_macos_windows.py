@@ -720,6 +720,11 @@ def test_doctor_requests_permissions_only_from_a_person(
     desk.mac.set("log", [])  # no other command may raise a dialog
 
 
+def test_doctor_fails_if_the_permissions_are_unknown(desk: Desk) -> None:
+    desk.mac.fail("osascript", "timed out (-1712)", when=["isDoubtful"])
+    assert desk.run("doctor").error["code"] == "TIMEOUT"
+
+
 def test_request_names_the_app_before_macos_asks(desk: Desk) -> None:
     desk.mac.deny("accessibility")
     notices: list[tuple[str, int]] = []
