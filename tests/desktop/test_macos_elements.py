@@ -311,6 +311,7 @@ HANDLERS = {
     "Calculator": ("app", "com.apple.calculator"),
     "Mine": ("app", "org.example.mine"),  # in the home folder
     "Finder": ("app", "com.apple.finder"),
+    "Terminal": ("app", "com.apple.Terminal"),
     "{}/notes.txt": ("path", "com.apple.TextEdit"),
     "{}": ("path", "com.apple.finder"),
     "https://example.org/a?b=c d": ("url", "com.apple.Safari"),

@@ -481,7 +481,7 @@ def test_hostile_names_are_listed_as_one_short_line_and_not_executed(desk: Desk,
 def test_list_apps_counts_listed_windows_and_skips_ended_apps(desk: Desk, nil_is_null: bool) -> None:
     add_app(desk.mac, "Gone", 779, terminated=True)
     add_app(desk.mac, "", 777)
-    add_app(desk.mac, "Unsigned", 778)
+    add_app(desk.mac, "Unsigned\x1b", 778)
     add_app(desk.mac, "Form", 601)  # a second process, without a window
     desk.mac.switch(nil_is_null=nil_is_null)
     apps = desk.data("list", "apps")["applications"]
@@ -541,7 +541,9 @@ def test_capture_in_the_session_of_another_user_is_refused(desk: Desk, line: str
 def test_display_is_not_captured_without_screen_recording(desk: Desk, tmp_path: Path) -> None:
     desk.mac.deny("screen_recording")
     display = desk.backend.snapshot().displays[0]
-    refused = error_of(desk.backend.capture_display, display, tmp_path / "shot.png", "png")
+    shot = (tmp_path / "shot.png", "png")
+    refused = error_of(desk.backend.capture_display, display, *shot)
+    assert error_of(desk.backend.capture_rect, display.bounds, *shot).code is refused.code
     assert refused.code.value == "PERMISSION_DENIED_SCREEN_RECORDING"
 
 

@@ -331,7 +331,9 @@ BEFORE_A_PRESS: dict[str, tuple[Change, str, Optional[int]]] = {
     "closed": (CLOSE, "WINDOW_NOT_FOUND", None),
     "minimised": (changes(minimised=True), "WINDOW_NOT_FOUND", None),
     "moved by 3 points": (changes(bounds=[63, 80, 700, 420]), "STALE_SCREENSHOT", None),
+    "moved down by 3 points": (changes(bounds=[60, 83, 700, 420]), "STALE_SCREENSHOT", None),
     "resized": (changes(bounds=[60, 80, 700, 423]), "STALE_SCREENSHOT", None),
+    "made wider": (changes(bounds=[60, 80, 703, 420]), "STALE_SCREENSHOT", None),
     "locked": (LOCK, "SCREEN_LOCKED", None),
 }
 # change that moves the keyboard focus, and the window that gets it
@@ -498,6 +500,10 @@ OVERLAYS: dict[str, tuple[str, dict[str, Any], str, bool, bool]] = {
     "an overlay that takes clicks": ("Calculator", {}, "works", False, True),
     "it belongs to the same app": ("Terminal", THROUGH, "works", True, True),
     "it is as large as the window": ("Calculator", {**THROUGH, **WHOLE}, "works", True, True),
+    **{
+        f"an edge is free: {bounds}": ("Calculator", {**THROUGH, "bounds": bounds}, "works", False, True)
+        for bounds in ([61, 80, 700, 420], [60, 81, 700, 420], [60, 80, 699, 420], [60, 80, 700, 419])
+    },
     "no hit test result": ("Calculator", THROUGH, "zero", True, False),
     "no hit test result, an ordinary window": ("Calculator", {"layer": 0}, "zero", False, True),
     "the hit test returns an unlisted window": ("Calculator", THROUGH, "unknown", True, False),
