@@ -338,9 +338,15 @@ def test_panels_in_front_belong_to_the_app_in_front(desk: Desk) -> None:
     add_app(desk.mac, "Open and Save Panel Service", 600, bundle_id=PANELS, policy=1, panels_of=430)
     desk.mac.activate("TextEdit")
     desk.mac.open_window("Form", **BESIDE)  # between the panels and TextEdit's windows
+
+    def count() -> int:
+        return next(one.window_count for one in desk.backend.snapshot().apps if one.name == "TextEdit")
+
+    before = count()
     panels = [desk.mac.open_window(600, **SAVE_PANEL) for _ in range(2)]
     owners = {one["window_id"]: one["owner_name"] for one in desk.windows()}
     assert [owners[panel] for panel in panels] == ["TextEdit", "TextEdit"]
+    assert count() == before + 2
 
 
 # how the panel belongs to its app, and its parent (a modal panel blocks all windows and has none)
