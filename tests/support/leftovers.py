@@ -97,7 +97,7 @@ class Leftovers:
         self._processes = _processes_below(self._base)
 
     def found(self, *allowed: str) -> list[str]:
-        """List what the test left; wait up to GRACE_S for processes that are about to end."""
+        """List what the test left; wait up to GRACE_S for processes and files that are about to go."""
         deadline = time.monotonic() + GRACE_S
         while True:
             processes = [*(_processes_below(self._base) - self._processes)]
@@ -106,12 +106,12 @@ class Leftovers:
                 for pid, words in map(_words_of, processes)
                 if words and not any(re.fullmatch(pattern, words) for pattern in allowed)
             ]
+            for folder in _watched:
+                new = _files_of(folder) - self._files.get(folder, set())
+                found += [f"file {folder}/{name}" for name in sorted(new) if not _is_allowed(name, allowed)]
             if not found or time.monotonic() > deadline:
                 break
             time.sleep(0.05)
-        for folder in _watched:
-            new = _files_of(folder) - self._files.get(folder, set())
-            found += [f"file {folder}/{name}" for name in sorted(new) if not _is_allowed(name, allowed)]
         for folder in {*_watched} - {*self._files}:
             _watched.remove(folder)  # added by the test
         return found
