@@ -130,6 +130,14 @@ def test_config_starts_a_server_that_lists_windows(
     assert foreign.executed() == []
 
 
+def test_config_names_a_console_script_by_its_absolute_path(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (script,) = console_script(tmp_path / "venv")
+    done = Program(["bin/peekaboo-min"], environment).run("config", "cursor", folder=tmp_path / "venv")
+    assert block_of("cursor", done.out)["command"] == str(script)
+
+
 def test_config_desktop_starts_a_server_with_a_desktop(tmp_path: Path, environment: dict[str, str]) -> None:
     need(*X_PROGRAMS)
     done = config(PACKAGE, environment, "claude-code", "--desktop", "--env", "HOME")
