@@ -454,6 +454,8 @@ def test_focus_waits_for_a_slow_activation_and_needs_no_title(desk: Desk) -> Non
     desk.mac.switch(activation_delay_ms=600)
     desk.mac.deny("screen_recording")
     assert desk.data("focus", 1004)["is_focused"] is True
+    desk.mac.deny("accessibility")
+    assert desk.data("focus", 1090)["is_focused"] is True, "the only window of its app"
 
 
 def test_focus_of_an_app_that_declines_it_is_set_by_accessibility(desk: Desk) -> None:
