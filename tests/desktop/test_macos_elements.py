@@ -276,6 +276,7 @@ def test_text_is_read_in_the_users_languages(desk: Desk, tmp_path: Path, languag
     desk.data("screenshot", 1090, "--path", tmp_path / "shot.png")
     texts = {one.text for one in desk.backend.read_text(tmp_path / "shot.png")}
     assert texts == {"Form", "Сохранить"} - ({"Сохранить"} if "ru-RU" not in languages else set())
+    assert desk.mac.events("vision")[0]["languages"] == [*languages[1:2], "en-US"], "the user's first"
 
 
 def test_single_characters_are_found_by_reading_in_parts(desk: Desk, tmp_path: Path) -> None:

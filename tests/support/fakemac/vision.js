@@ -1,7 +1,7 @@
 // Vision: text recognition on a picture file. It reads the labels that the fake screencapture wrote into the file (facts F).
 'use strict';
 const { defineClass, makeObject, nil, wrap, dataOf, isKind, toJs, isNull } = load('bridge');
-const { state, strict } = load('world');
+const { state, note, strict } = load('world');
 
 const word = (bytes, at, size) => [...bytes.slice(at, at + size)].reduce((sum, letter) => sum * 256 + letter.charCodeAt(0), 0);
 
@@ -87,6 +87,7 @@ defineClass('VNImageRequestHandler', {
       return dataOf(wrap(requests)).every((request) => {
         const asked = dataOf(request);
         asked.region = asked.regionOfInterest || WHOLE;
+        note('vision', { languages: asked.recognitionLanguages });
         asked.results = observations(legible(picture, asked), asked.region);
         return isInside(asked.region) && (asked.recognitionLanguages || []).every((code) => supported(asked).includes(code));
       });
