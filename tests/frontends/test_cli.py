@@ -439,8 +439,10 @@ def test_clean_all_leaves_only_the_users_files(forked: Program, tmp_path: Path, 
     stop.write_text("")
     assert kept() == [str(stop)]
     assert left() == [stop]
+    (tmp_path / "log.1").write_text("the user's")
     text = forked.run("clean", "--all", PEEKABOO_LOG_FILE=str(tmp_path / "log")).out
     assert str(stop) in text and "is yours to delete" in text
+    assert (tmp_path / "log.1").exists()
     stop.unlink()
     assert kept() == []
     assert [path for name in ("tmp", "state", "home") for path in (tmp_path / name).iterdir()] == []
