@@ -261,7 +261,7 @@ READ_ONLY_TOOLS = """list_windows take_window_screenshot image find_text find_el
 @pytest.mark.parametrize(
     ("name", "value", "can_act", "names"),  # the tools that are offered on X11 without mail
     [
-        ("PEEKABOO_TOOLS", "capture, click", True, "image list screenshot_app_window click analyze"),
+        ("PEEKABOO_TOOLS", "capture, click, keynote", True, "image list screenshot_app_window click analyze"),
         ("PEEKABOO_TOOLS", "image, list_windows,", False, "list_windows image"),
         ("PEEKABOO_READONLY", "1", False, READ_ONLY_TOOLS),
     ],
