@@ -166,11 +166,11 @@ def test_only_visible_elements_are_read_and_at_most_1000(
 
 
 def test_hostile_names_and_values_become_one_line(desk: Desk) -> None:
-    field = widget("name", "field", 0, 40, 200, 30, text=HOSTILE, value=HOSTILE + "x" * 5000)
+    field = widget("name", "field", 0, 40, 200, 30, text=HOSTILE, value=HOSTILE * 11)
     desk.mac.change_window(1090, {"widgets": [field]})
     (element,) = desk.backend.read_elements(desk.window(1090))
     assert (element.name.isprintable(), element.value.isprintable()) == (True, True)
-    assert (len(element.name) <= 200, len(element.value) > 5000, element.name[0]) == (True, True, "a")
+    assert (len(element.name) <= 200, len(element.value), element.name[0]) == (True, 100_000, "a")
 
 
 PAGE = [
