@@ -11,7 +11,7 @@ from ..core.call import report_progress, time_budget
 from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
-from ..desktop.base import Desktop
+from ..desktop.base import VALUE_LENGTH, Desktop
 from ..system.bitmaps import changed_rect
 from ..system.files import temporary_file
 from .act import perform
@@ -24,7 +24,7 @@ _WHOLE = ("label", "lookalike")
 _TREE_S = 3.0  # few trees take longer, and a click waits for it
 _LAST_READING: dict[tuple[bytes, bool], list[RecognisedText]] = {}  # of one image; never on disk
 _MOST_SIMILAR, _MOST_LISTED = 5, 200  # few enough for a model's context
-_VALUE_LENGTH, _WHOLE_LENGTH = 300, 100_000  # characters of a value: of several, and of the only element
+_SHORT_VALUE = 300  # characters of a value, if several elements are listed
 # recognition misses some single characters, and labels close to a frame
 _OTHER_WAY = "try find_elements, which reads the application's own names"
 
@@ -279,7 +279,7 @@ def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: O
         and any(wanted in shown.casefold() for shown in (element.name, element.value))
     ]
     boxes = [element.box.in_image_of(window.bounds, record.image_width) for element in matches]
-    length = _VALUE_LENGTH if matches[1:] else _WHOLE_LENGTH
+    length = _SHORT_VALUE if matches[1:] else VALUE_LENGTH
     rows = [_element_data(*each, length) for each in zip(matches[:_MOST_LISTED], boxes)]
     data = {**_record_data(record), "count": len(matches), "elements": rows}
     if not matches:

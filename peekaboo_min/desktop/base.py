@@ -8,7 +8,7 @@ from typing import Callable, Optional, Protocol
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
 
-VALUE_LENGTH = 100_000  # characters of an element's value; find_elements shortens the values of several
+VALUE_LENGTH = 100_000  # characters of an element's value
 
 
 class Desktop(Protocol):

@@ -236,7 +236,7 @@ def _ask_cli(
             objects = [*data[rows], data["target_application_info"]] if rows == "windows" else data[rows]
             if not all(isinstance(item, dict) for item in objects):
                 raise ValueError(rows)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # of _cleaned
         if not done.code:
             raise _invalid_output(done.text, done.stderr) from None
         log_error(f"{failed}: {done.text[:500]}")

@@ -158,12 +158,13 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
 
 def _dark_on_white(path: Path) -> tuple[Pgm, list[Rect]]:
     """Return the image with all text dark on white and no lines, and the frames' sides."""
-    info = whole_image(path.read_bytes())
+    data = path.read_bytes()
+    info = whole_image(data)
     if info is None:
         raise invalid(f"{path} is not an image", "give a png or jpg")
     # name the format, or convert would execute the commands in a drawing or a script
     argv = ["convert", f"{info.kind.replace('jpg', 'jpeg')}:-[0]", *_GREY.split()]
-    grey = run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes(), environment=_ONE_THREAD).stdout
+    grey = run_program(argv, timeout_s=_OCR_S, stdin=data, environment=_ONE_THREAD).stdout
     image = parse_pgm(grey)
     return image.without_background(_LEAST_BACKGROUND * (2 if _is_large(image) else 1)).without_lines()
 
